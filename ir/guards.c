@@ -127,8 +127,8 @@ static bool is_known(const Assumptions *a, const Fact *f)
 void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
 {
     Assumptions *all = p->assumed;
-    Dim over = dim_sub(p, a, b);
-    if (!all || !over.expr)
+    Dim over = all ? dim_expand(p, dim_sub(p, a, b)) : DIM(0);
+    if (!over.expr)
         return;
     Fact f = fact_of(p, &over, 0, is_equal ? 0 : INT64_MAX);
     if (is_known(all, &f))

@@ -19,7 +19,7 @@ static bool same_dtype(const Node *n, Type a, Type b, Diag *d)
 
 static bool same_size(const Node *n, const char *what, Dim a, const char *other, Dim b, Diag *d)
 {
-    return dims_agree(n, a, b) ||
+    return dims_match(n, a, b) ||
            diag_error(d, n->loc, "%s has size %s, expected %s of %s", what,
                       dim_text(program_of(n), a), dim_text(program_of(n), b), other);
 }

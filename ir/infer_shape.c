@@ -350,7 +350,7 @@ static bool cat_one(const Node *n, Type *sum, Dim *dim, Type t, int axis, Diag *
     Program *p = program_of(n);
     bool ok = t.rank == sum->rank;
     for (int i = 0; ok && i < t.rank; i++)
-        ok = i == axis || dims_agree(n, t.dim[i], sum->dim[i]);
+        ok = i == axis || dims_match(n, t.dim[i], sum->dim[i]);
     if (!ok)
         return diag_error(d, n->loc, "cannot concatenate %s with %s along axis %d",
                           type_text(p, *sum), type_text(p, t), axis);

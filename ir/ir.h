@@ -325,6 +325,9 @@ Dim dim_sub(Program *p, Dim a, Dim b);
 Dim dim_mul(Program *p, Dim a, Dim b);
 Dim dim_floordiv(Program *p, Dim a, Dim b); /* towards minus infinity, as Python's // */
 Dim dim_mod(Program *p, Dim a, Dim b);      /* sign of b, as Python's % */
+/* d where sizes padded to a multiple, n + mod(-n, 64), are written as that multiple.  Sums do not do
+ * this themselves: taking n from such a sum would not give mod(-n, 64) back. */
+Dim dim_expand(Program *p, Dim d);
 Dim dim_max(Program *p, Dim a, Dim b);
 Dim dim_min(Program *p, Dim a, Dim b);
 bool dim_equal(Dim a, Dim b);                            /* the same for all values */

@@ -385,6 +385,88 @@ static bool divide_twice(Program *p, Dim a, Dim b, Dim *out)
     return !dim_is_bad(*out);
 }
 
+/* Returns whether floor(x / n) is one number, *q, for all values of the symbols. */
+static bool lies_between_multiples(Dim x, Dim n, int64_t *q)
+{
+    int64_t lo, hi;
+    dim_range(x, &lo, &hi);
+    if (n.expr || n.value < 1 || lo == INT64_MIN || hi == INT64_MAX)
+        return false;
+    *q = floor_div(lo, n.value);
+    return *q == floor_div(hi, n.value);
+}
+
+/* The quotient of what `split` left: a number if x lies between two multiples of a constant n, and
+ * -floor((x + n - 1) / n) in place of floor(-x / n). */
+static Dim quotient(Program *p, Dim x, Dim n)
+{
+    int64_t q;
+    if (lies_between_multiples(x, n, &q))
+        return DIM(q);
+    if (!n.expr && n.value > 0 && x.expr->term[0].coef < 0) {
+        Dim up = dim_add(p, dim_sub(p, DIM(0), x), DIM(n.value - 1));
+        return dim_sub(p, DIM(0), dim_floordiv(p, up, n));
+    }
+    return atom(p, (Atom){.kind = F_FLOORDIV, .a = x, .b = n});
+}
+
+/* The term t without its k-th factor. */
+static Dim other_factors(Program *p, const Term *t, int k)
+{
+    Sum s = {.n = 1, .term[0] = {.coef = t->coef}};
+    for (int i = 0; i < t->n; i++)
+        if (i != k)
+            s.term[0].factor[s.term[0].n++] = t->factor[i];
+    return s.term[0].n ? intern(p, &s) : DIM(t->coef);
+}
+
+/* Returns whether a holds -t for each term t of d, of which there is one. */
+static bool cancels(Dim a, Dim d)
+{
+    for (int i = 0; d.expr && i < d.expr->n; i++) {
+        const Term *t = &d.expr->term[i];
+        int k = 0;
+        while (k < a.expr->n && compare_terms(&a.expr->term[k], t))
+            k++;
+        if (k == a.expr->n || t->coef == INT64_MIN || a.expr->term[k].coef != -t->coef)
+            return false;
+    }
+    return d.expr != NULL;
+}
+
+static Dim without_term(Program *p, Dim a, int i)
+{
+    Sum lone = {.n = 1, .term[0] = a.expr->term[i]};
+    return dim_sub(p, a, intern(p, &lone));
+}
+
+/* s + f mod(x, n) ==> (s + f x) - f n floor(x / n) where the symbols of f x cancel in s.  Returns
+ * false where no term is such a mod. */
+static bool expand_mod(Program *p, Dim a, Dim *out)
+{
+    for (int i = 0; a.expr && i < a.expr->n; i++)
+        for (int k = 0; k < a.expr->term[i].n; k++) {
+            const Atom *mod = a.expr->term[i].factor[k];
+            if (mod->kind != F_MOD || mod->b.expr)
+                continue;
+            Dim f = other_factors(p, &a.expr->term[i], k), fx = dim_mul(p, f, mod->a);
+            if (!cancels(a, fx))
+                continue;
+            Dim multiple = dim_mul(p, dim_mul(p, f, mod->b), dim_floordiv(p, mod->a, mod->b));
+            *out = dim_sub(p, dim_add(p, without_term(p, a, i), fx), multiple);
+            return !dim_is_bad(*out);
+        }
+    return false;
+}
+
+Dim dim_expand(Program *p, Dim d)
+{
+    Dim simpler;
+    while (expand_mod(p, d, &simpler))
+        d = simpler;
+    return d;
+}
+
 /* A symbolic divisor that may be 0 is taken as nonzero where the division comes out even: the
  * quotient of sizes like (%n*4) // %n.  Otherwise it is refused. */
 Dim dim_floordiv(Program *p, Dim a, Dim b)
@@ -395,6 +477,7 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
         return dim_sub(p, DIM(0), a);
     if (are_plain(a, b))
         return DIM(floor_div(a.value, b.value));
+    a = dim_expand(p, a);
     if (dim_equal(a, b))
         return DIM(1);
     if (!is_monomial(b))
@@ -410,7 +493,23 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
         return whole;
     if (divide_twice(p, rest, b, &part))
         return dim_add(p, whole, part);
-    return dim_add(p, whole, atom(p, (Atom){.kind = F_FLOORDIV, .a = rest, .b = b}));
+    return dim_add(p, whole, quotient(p, rest, b));
+}
+
+/* mod(s + f mod(x, m), n) ==> mod(s + f x, n) where n divides m.  False where there is none. */
+static bool mod_twice(Program *p, Dim a, Dim b, Dim *out)
+{
+    for (int i = 0; !b.expr && i < a.expr->n; i++)
+        for (int k = 0; k < a.expr->term[i].n; k++) {
+            const Term *t = &a.expr->term[i];
+            const Atom *inner = t->factor[k];
+            if (inner->kind != F_MOD || inner->b.expr || inner->b.value % b.value)
+                continue;
+            Dim rest = without_term(p, a, i), f = other_factors(p, t, k);
+            *out = dim_mod(p, dim_add(p, rest, dim_mul(p, f, inner->a)), b);
+            return !dim_is_bad(*out);
+        }
+    return false;
 }
 
 Dim dim_mod(Program *p, Dim a, Dim b)
@@ -421,15 +520,21 @@ Dim dim_mod(Program *p, Dim a, Dim b)
         return DIM(0);
     if (are_plain(a, b))
         return DIM(a.value - floor_div(a.value, b.value) * b.value);
+    a = dim_expand(p, a);
     if (!is_monomial(b))
         return may_be_zero(b) ? DIM_BAD : atom(p, (Atom){.kind = F_MOD, .a = a, .b = b});
     Sum q = {0}, r = {0};
     split(a, b, &q, &r);
-    Dim rest = intern(p, &r);
+    Dim rest = intern(p, &r), simpler;
     if (dim_is_bad(rest) || dim_equal(rest, DIM(0)))
         return rest;
     if (may_be_zero(b))
         return DIM_BAD;
+    if (rest.expr && mod_twice(p, rest, b, &simpler))
+        return simpler;
+    int64_t between;
+    if (lies_between_multiples(rest, b, &between))
+        return dim_sub(p, rest, dim_mul(p, DIM(between), b));
     return is_remainder(rest, b) ? rest : atom(p, (Atom){.kind = F_MOD, .a = rest, .b = b});
 }
 

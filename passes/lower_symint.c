@@ -16,15 +16,25 @@ static bool is_size_of(Type t, Dim d)
     return false;
 }
 
-/* The open size to leave to the kernel: the one no operand has, else the last; -1: none. */
+static bool may_be_empty(Dim d)
+{
+    int64_t lo, hi;
+    dim_range(d, &lo, &hi);
+    return lo <= 0;
+}
+
+/* The open size to leave to the kernel: the one no operand has, else the last; -1: none.  The kernel
+ * divides by the other sizes, so one that may be 0 is the one to leave, and two are too many. */
 static int hole_of(const Node *n, const Dim *dim, int count)
 {
-    int hole = -1;
+    int hole = -1, n_empty = 0;
     bool found = false;
     for (int i = 0; i < count; i++) {
-        if (!dim[i].expr && dim[i].value <= 0)
+        bool is_empty = may_be_empty(dim[i]);
+        n_empty += is_empty;
+        if (n_empty > 1 || (is_empty && !dim[i].expr))
             return -1;
-        if (!dim[i].expr || found)
+        if (!dim[i].expr || (found && !is_empty) || (n_empty && !is_empty))
             continue;
         hole = i;
         found = !is_size_of(arg_value(n, "self")->type, dim[i]);

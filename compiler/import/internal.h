@@ -161,6 +161,8 @@ typedef struct Pt2 {
     Table missing_of; /* "aten.topk.default" -> MissingOp */
     MissingOp **missing; /* in the order of their first nodes */
     int n_missing;
+    Table batches; /* Value * -> Batch: pt2_vmap.c */
+    bool has_batches, may_batch, told_batch; /* may_batch: the node at hand takes batches */
 } Pt2;
 
 /* Reports the operators that nodes asked for in vain, each once. */
@@ -225,6 +227,16 @@ Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* {"name": ...}
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
 const char *pt2_value_name(Scope *s, const char *text);
 bool pt2_node(Scope *s, const Json *node);
+
+/* -- functions under torch.vmap: pt2_vmap.c ------------------------------------------------- */
+
+/* Reads _add_batch_dim and _remove_batch_dim, the marks that take and give tensors. */
+bool pt2_vmap_mark(Scope *s, Loc loc, const char *target, const Json *node);
+bool pt2_is_batched(Pt2 *p, const Value *v);
+bool pt2_takes_batches(OpId op);
+/* Gives a node that takes batches, in no list yet, operands and results of the same levels. */
+bool pt2_batch(Scope *s, Node *n);
+bool pt2_refuse_batch(Pt2 *p, Loc loc); /* reports it, the first time */
 
 /* -- loops: pt2_loop.c ---------------------------------------------------------------------- */
 

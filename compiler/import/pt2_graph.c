@@ -40,7 +40,7 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
 
 static bool open_scope(Scope *s, const Json *graph)
 {
-    s->names.arena = s->in->tmp;
+    s->names.arena = s->in->batches.arena = s->in->tmp;
     if (!json_is_array(json_get(graph, "nodes")))
         return pt2_malformed(s->in, graph, "nodes", "a list");
     bool ok = add_names(s, json_get(graph, "tensor_values"), NAME_TENSOR);
@@ -134,6 +134,10 @@ Value *pt2_use(Scope *s, Loc loc, const Json *argument)
         return load_state(s, loc, n);
     if (!n->value)
         diag_error(s->in->diag, loc, "the value '%s' is used before it is defined", text);
+    if (!s->in->may_batch && pt2_is_batched(s->in, n->value)) {
+        pt2_refuse_batch(s->in, loc);
+        return NULL;
+    }
     return n->value;
 }
 

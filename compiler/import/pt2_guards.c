@@ -236,7 +236,7 @@ static bool add_unequal(Python *y, Dim difference)
 
 static bool compare(Python *y, Dim a, const char *op, Dim b)
 {
-    Dim difference = dim_sub(y->in->program, a, b);
+    Dim difference = dim_expand(y->in->program, dim_sub(y->in->program, a, b));
     if (!strcmp(op, "!="))
         return add_unequal(y, difference);
     return add_guard(y, difference,

@@ -425,6 +425,25 @@ static void wrap_numbers(Node *n)
     }
 }
 
+/* torch takes a vector as the weight of a linear layer: a product without the last axis. */
+static Node *with_matrix(Scope *s, Node *n)
+{
+    Value *weight = n->op == OP_LINEAR ? arg_value(n, "weight") : NULL;
+    if (!weight || weight->type.rank != 1 || !arg_value(n, "input"))
+        return n;
+    Value *input = arg_value(n, "input"), *bias = arg_value(n, "bias");
+    Diag *d = s->in->diag;
+    Node *product = bias ? build(s->graph, NULL, n->loc, OP_MATMUL, d, "vv", input, weight) : NULL;
+    if (bias && !product)
+        return n;
+    Node *made = node_new(s->graph, bias ? OP_ADD_TENSOR : OP_MATMUL, n->loc);
+    node_push(made, node_use(made, bias ? product->out[0] : input));
+    node_push(made, node_use(made, bias ? bias : weight));
+    if (bias)
+        node_push(made, (Arg){.kind = ARG_INT, .dim = DIM(1)});
+    return made;
+}
+
 /* -- results ----------------------------------------------------------------------------- */
 
 /* Whatever goes wrong, the name is settled: later uses do not report it again. */
@@ -559,8 +578,9 @@ static int find_wrap(const char *target)
     return -1;
 }
 
-/* Settles the names of a refused node's results, so that their uses are not reported again. */
-static void break_results(Scope *s, const Json *outputs)
+/* Settles the names of a refused node's results, so that their uses are not reported again.
+ * Returns false, as what refuses the node does. */
+static bool break_results(Scope *s, const Json *outputs)
 {
     for (JsonIter it = json_iter(outputs); json_next(&it);) {
         const Json *content = NULL;
@@ -570,6 +590,7 @@ static void break_results(Scope *s, const Json *outputs)
         if (n)
             n->is_broken = true;
     }
+    return false;
 }
 
 /* The results of the node stand for those of its graph. */
@@ -763,17 +784,22 @@ static const char *other_overload(const char *target)
     return NULL;
 }
 
+typedef enum MarkOfVmap { MARK_NONE, MARK_EMPTY, MARK_TENSOR } MarkOfVmap;
+
 /* Marks of torch.vmap; those that neither take nor give a tensor say nothing that the others do not. */
-static bool is_mark_of_vmap(const char *target, bool *has_tensor)
+static MarkOfVmap mark_of_vmap(const char *target)
 {
     static const char module[] = "torch._functorch.predispatch.";
     if (strncmp(target, module, strlen(module)) != 0)
-        return false;
+        return MARK_NONE;
     target += strlen(module);
-    *has_tensor = strcmp(target, "lazy_load_decompositions") != 0 &&
-                  strcmp(target, "_vmap_increment_nesting") != 0 &&
-                  strcmp(target, "_vmap_decrement_nesting") != 0;
-    return true;
+    if (!strcmp(target, "_add_batch_dim") || !strcmp(target, "_remove_batch_dim"))
+        return MARK_TENSOR;
+    return !strcmp(target, "lazy_load_decompositions") ||
+                   !strcmp(target, "_vmap_increment_nesting") ||
+                   !strcmp(target, "_vmap_decrement_nesting")
+               ? MARK_EMPTY
+               : MARK_NONE;
 }
 
 static bool draws_numbers(const char *op)
@@ -793,13 +819,10 @@ static bool draws_numbers(const char *op)
 
 static const char *why_unknown(const Scope *s, const char *op)
 {
-    bool has_tensor;
     if (draws_numbers(op))
         return "draws random numbers: make them an input of the model, or export it in eval mode";
     const char *other = other_overload(op);
     size_t n = strcspn(op, ".");
-    if (is_mark_of_vmap(op, &has_tensor))
-        return arena_printf(s->in->tmp, "a function under torch.vmap, yet to be batched%s", decompose);
     if (!other && op[n] && !namespace_is_taken(arena_str(s->in->tmp, op, n)))
         return "the operator is not supported; if it is one of your own, --ops FILE says what it "
                "computes, or what does";
@@ -852,13 +875,14 @@ bool pt2_node(Scope *s, const Json *node)
     Name *real = is_about_sizes(target) ? float_result(s, node) : NULL;
     if (real)
         return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
-    bool has_tensor = true;
-    if (op == OP_NONE && !custom &&
-        (is_about_sizes(target) || (is_mark_of_vmap(target, &has_tensor) && !has_tensor)))
+    MarkOfVmap mark = mark_of_vmap(target);
+    if (op == OP_NONE && !custom && (is_about_sizes(target) || mark == MARK_EMPTY))
         return true;
     if (is_check(op, node))
         return true;
     Loc loc = origin(s, node, target);
+    if (mark == MARK_TENSOR && !custom)
+        return pt2_vmap_mark(s, loc, target, node) || break_results(s, json_get(node, "outputs"));
     bool is_map = !strcmp(target, "higher_order.map_impl");
     if (is_map || !strcmp(target, "higher_order.scan") || find_wrap(target) >= 0) {
         bool done = find_wrap(target) >= 0 ? wrapped(s, find_wrap(target), loc, node)
@@ -871,9 +895,15 @@ bool pt2_node(Scope *s, const Json *node)
     if (functional != OP_NONE)
         return out_node(s, functional, loc, node);
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
+    s->in->may_batch = n->op != OP_NONE && pt2_takes_batches(n->op);
     bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
+    s->in->may_batch = false;
+    if (ok && n->op == OP__ASSERT_TENSOR_METADATA && pt2_is_batched(s->in, n->in[0]))
+        return true; /* of one element */
+    if (ok)
+        n = with_matrix(s, n);
     ok = results(s, n, json_get(node, "outputs")) && ok;
-    ok = ok && schema_check(n, s->in->diag) && check_graphs(s, n);
+    ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {
         wrap_numbers(n);
         graph_append(s->graph, n);

@@ -425,6 +425,57 @@ def attention_lengths(q, k, v, m):
     return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, m), F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+@model(rnd(2, 4, 6, 5), dynamic=({2: Dim.AUTO(min=3, max=9), 3: Dim.AUTO(min=3, max=9)},), more=[(rnd(2, 4, 5, 6, seed=1),)])
+class sizes_that_a_bias_fixes(nn.Module):
+    """Attention over h/2 * w/2 places, which the table of biases makes 9."""
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(rnd(9, 9, seed=2))
+
+    def forward(self, x):
+        y = F.max_pool2d(x, 2, ceil_mode=True).flatten(2)
+        z = y @ (y.transpose(1, 2) @ y + self.bias).softmax(-1).transpose(1, 2)
+        return z, torch.cat((y, self.bias.expand(2, -1, -1)), 1)
+
+
+@model(rnd(3, 4, 5), torch.tensor([0, 1, 0, 1, 1, 0]), rnd(3, 2, 4, seed=1), dynamic=({0: Dim("n", min=2, max=6)}, None, {0: Dim("n", min=2, max=6)}),
+       more=[(rnd(2, 4, 5), torch.tensor([0] * 6), rnd(2, 2, 4)), (rnd(4, 4, 5), torch.tensor([1] * 6), rnd(4, 2, 4))])
+def product_of_none_or_some(x, kind, y):
+    """A batched product with as many columns as a mask chooses, which may be none."""
+    chosen = kind.nonzero()[:, 0]
+    return torch.matmul(y.unsqueeze(2), x[:, :, chosen % 5].unsqueeze(1))
+
+
+def each_pair(fn, n, m):
+    """fn(i, j) for all i and j, as masks of attention are made."""
+    return torch.vmap(torch.vmap(fn, in_dims=(None, 0)), in_dims=(0, None))(torch.arange(n), torch.arange(m))
+
+
+@model(torch.tensor([[0, 1, 1, 0, 2, 2, 2], [1, 1, 0, 0, 0, 3, 3]]), rnd(2, 7, 3), dynamic=({1: Dim("n", min=3, max=20)}, {1: Dim("n", min=3, max=20)}), more=[(torch.arange(10).view(2, 5) // 3, rnd(2, 5, 3, seed=1))])
+def mapped_masks(kind, x):
+    chosen, n, row = torch.ops.aten.index.Tensor, kind.shape[1], x[0, 0]
+    rows = torch.vmap(lambda b: each_pair(lambda i, j: (chosen(kind, [b, i]) == chosen(kind, [b, j])) & ((i - j).abs() <= 2) | i.new_zeros((), dtype=torch.bool), n, n))
+    early = each_pair(lambda i, j: torch.where(j < 3, i // 2, j.to(torch.int32) - 1).masked_fill(i == 1, 9), n, n)
+    columns = torch.vmap(lambda v: v.relu() * row, in_dims=1)(x)
+    outer = torch.vmap(lambda v: torch.vmap(lambda w: v)(x[:, 0]))(x[:, 1])
+    return rows(torch.arange(2)), early, columns, outer
+
+
+@model(rnd(2, 3, 5), rnd(5, seed=1), torch.tensor(0.75))
+def linear_of_a_vector(x, w, b):
+    return F.linear(x, w), F.linear(x, w, b), F.linear(x[0, 0], w), F.linear(x[1], w.unsqueeze(0))
+
+
+@model(rnd(2, 37, 6), dynamic=({1: Dim.AUTO(min=17, max=90)},), more=[(rnd(2, n, 6, seed=n),) for n in (17, 41, 90)])
+def blocks_of_padded_length(x):
+    """Attention in blocks of 16 steps: a length padded to a multiple, divided by the number of blocks."""
+    n = x.shape[1]
+    y = F.pad(x, (0, 0, 0, (16 - n % 16) % 16))
+    y = y.reshape(2, -1, 16, 6)
+    y = y + (y @ y.transpose(2, 3)).tril(-1).softmax(-1) @ y
+    return y.reshape(2, -1, 6)[:, :n], y.sum((1, 2))
+
+
 @model(rnd(3, 6, 37, 8), rnd(3, 2, 37, 8, seed=1), rnd(3, 2, 37, 8, seed=2), rnd(6, 37, 37, seed=3) > -1, dynamic=({0: Dim("images", min=1, max=8), 2: LENGTH}, {0: Dim("images", min=1, max=8), 2: LENGTH}, {0: Dim("images", min=1, max=8), 2: LENGTH}, {1: LENGTH, 2: LENGTH}),
        more=[tuple(rnd(b, h, n, 8, seed=s) for h, s in ((6, 3), (2, 4), (2, 5))) + (rnd(6, n, n, seed=6) > -1,) for b, n in ((1, 1), (8, 90), (2, 50))])
 def attention_open_groups(q, k, v, m):

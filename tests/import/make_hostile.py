@@ -650,7 +650,7 @@ def graphs():
     symbolic("18_garbage", MODEL, "cannot be read", expr("Add(%s, " % s0))
     symbolic("18_more", MODEL, "cannot be read", expr(s0 + ")"))
     symbolic("18_half", OK, "%x: f32[%s0,3]", expr("Mul(Rational(1, 2), Add(%s, %s))" % (s0, s0)))
-    symbolic("18_ceiling", OK, "%x: f32[-floordiv(-%s0,4),3]", expr("CeilDiv(%s, Integer(4))" % s0))
+    symbolic("18_ceiling", OK, "%x: f32[floordiv(%s0+3,4),3]", expr("CeilDiv(%s, Integer(4))" % s0))
     symbolic("18_floor_of_quotient", OK, "%x: f32[floordiv(%s0,2),3]",
              expr("FloorToInt(IntTrueDiv(%s, Integer(2)))" % s0))
     symbolic("18_float", OK, "%x: f32[floordiv(5*%s0,2),3]", expr(
@@ -804,15 +804,28 @@ def graphs():
     changed("20_autocast", UNSUPPORTED, "mixed precision by autocast, whose casts are not in the graph yet: torch does",
             autocast)
 
-    def vmap(p, c):
-        mark = "torch._functorch.predispatch."
-        graph(p)["tensor_values"].update(z=meta([3]), y=meta([2, 3]))
-        graph(p)["nodes"] += [
-            node("m", mark + "_vmap_increment_nesting", ("", {"as_int": 2}), outputs=[{"as_none": True}]),
-            node("z", mark + "_add_batch_dim", ("", tensor("add")), ("", {"as_int": 0}), ("", {"as_int": 1})),
-            node("y", mark + "_remove_batch_dim", ("", tensor("z")), ("", {"as_int": 1}), ("", {"as_int": 2}),
-                 ("", {"as_int": 0}))]
-    changed("20_vmap", UNSUPPORTED, "under torch.vmap, yet to be batched: torch does that in", vmap)
+    mark = "torch._functorch.predispatch."
+
+    def vmap(axis=0, level=1, to=0, size=(2, 3), inner=()):
+        def change(p, c):
+            z = inner[-1]["outputs"][0]["as_tensor"]["name"] if inner else "z"
+            graph(p)["tensor_values"].update(z=meta([3]), y=meta(list(size)), v=meta([3]), u=meta([]))
+            graph(p)["nodes"] += [
+                node("m", mark + "_vmap_increment_nesting", ("", {"as_int": 2}), outputs=[{"as_none": True}]),
+                node("z", mark + "_add_batch_dim", ("", tensor("add")), ("", {"as_int": axis}), ("", {"as_int": 1})),
+                *inner,
+                node("y", mark + "_remove_batch_dim", ("", tensor(z)), ("", {"as_int": level}), ("", {"as_int": 2}),
+                     ("", {"as_int": to}))]
+        return change
+    changed("20_vmap", OK, "aten.permute.default(%z.4, [0, 1]) : f32[2,3]", vmap())
+    changed("20_vmap_of_no_axis", MODEL, "has no axis 2 for a level of its own", vmap(axis=2))
+    changed("20_vmap_to_no_axis", MODEL, "has no axis 2", vmap(to=2))
+    changed("20_vmap_sizes", MODEL, "has other sizes than torch.vmap gives it", vmap(size=(3, 3)))
+    changed("20_vmap_other_level", UNSUPPORTED, "under torch.vmap, yet to be batched: torch does that in",
+            vmap(level=2, inner=[node("u", "torch.ops.aten.sum.default", ("self", tensor("z")))], size=(2,)))
+    changed("20_vmap_twice", MODEL, "has no axis 0 for a level of its own",
+            vmap(inner=[node("v", mark + "_add_batch_dim", ("", tensor("z")), ("", {"as_int": 0}), ("", {"as_int": 1}))]))
+    changed("20_vmap_words", MODEL, "cannot be read", vmap(axis="one"))
 
 
 # -- 28: scales and zero points ---------------------------------------------------------------------

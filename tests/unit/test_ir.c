@@ -530,6 +530,27 @@ Test(sizes, quotients_of_quotients_and_extremes_of_multiples_are_seen_through)
     arena_free(s.arena);
 }
 
+/* n in 1..20, u in 2..; (n + -n % 8) // 8 is the number of blocks of 8. */
+Test(sizes, padded_sizes_divide_into_blocks)
+{
+    Sizes s = sizes_new(1);
+    Program *p = s.p;
+    Dim n = dim_symbol(p, s.sym[0]), u = dim_symbol(p, s.sym[3]), zero = DIM(0), eight = DIM(8);
+    Dim rest = dim_mod(p, dim_sub(p, eight, dim_mod(p, u, eight)), eight);
+    cr_expect(dim_equal(rest, dim_mod(p, dim_sub(p, zero, u), eight)));
+    Dim padded = dim_add(p, u, rest), blocks = dim_floordiv(p, padded, eight);
+    cr_expect(dim_equal(blocks, dim_floordiv(p, dim_add(p, u, DIM(7)), eight)));
+    cr_expect(dim_equal(dim_expand(p, padded), dim_mul(p, blocks, eight)));
+    cr_expect(dim_equal(dim_mod(p, padded, eight), zero));
+    cr_expect(dim_equal(dim_floordiv(p, padded, blocks), eight));
+    cr_expect(dim_equal(dim_floordiv(p, dim_mul(p, padded, n), dim_mul(p, blocks, n)), eight));
+    cr_expect(dim_equal(dim_sub(p, padded, u), rest));
+    Dim few = dim_add(p, n, DIM(20)); /* 21..40 */
+    cr_expect(dim_equal(dim_floordiv(p, dim_sub(p, zero, few), DIM(64)), DIM(-1)));
+    cr_expect(dim_equal(dim_mod(p, dim_sub(p, zero, few), DIM(64)), dim_sub(p, DIM(64), few)));
+    arena_free(s.arena);
+}
+
 Test(sizes, overflow_division_by_zero_and_weight_are_bad)
 {
     Sizes s = sizes_new(1);
