@@ -93,7 +93,7 @@ def run_c(path, inputs, outputs):
     memory = memory[-memory.ctypes.data % 64:]
     pointer = lambda arrays: [ctypes.c_void_p(a.ctypes.data) for a in arrays]
     arguments = [*pointer([*inputs, *outs]), *open_sizes, *pointer([memory])]
-    def call():
+    def call(kept=(inputs, memory)):
         if function(*arguments):
             raise RuntimeError("emitted C refused its arguments")
         return outs
