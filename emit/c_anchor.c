@@ -135,32 +135,10 @@ static bool read_conv(Function *f, const Node *n, Conv *c)
     return read_geometry(f, n, c) && check_tensors(f, n, 1);
 }
 
-/* -- weights in blocks ------------------------------------------------------------------------- */
-
-/* Whether a constant matrix of so many rows (or columns) is kept in blocks, which the kernel reads
- * one after the other.  One that anything else reads is not: it would be kept twice. */
-static bool is_blocked(const Function *f, const Value *w, int64_t rows)
-{
-    return rows >= TOGETHER && !f->e->target->mcu && type_is_static(w->type) &&
-           constant_bytes_of(f->e, w, ETC_F32) && f->e->n_readers[w->state->storage] == 1;
-}
-
-/* The array of a weight in blocks, of which `of` tells all but the bytes. */
-static const char *blocked_weight(Function *f, const Value *w, RowBlocks of)
-{
-    const char **name = &f->e->in_blocks[w->state->index];
-    RowBlocks *b = NEW(f->e->a, RowBlocks, 1);
-    *b = of;
-    b->from = constant_bytes_of(f->e, w, ETC_F32);
-    return *name = *name ? *name : made_blocks(f->e, wish_of(w), b);
-}
-
-/* -- convolution ----------------------------------------------------------------------------- */
-
 static bool conv_is_blocked(const Function *f, const Conv *c)
 {
     return !c->is_transposed && !c->w->type.dim[0].expr &&
-           is_blocked(f, c->w, c->w->type.dim[0].value / c->groups);
+           weight_is_blocked(f->e, c->w, c->w->type.dim[0].value / c->groups);
 }
 
 static const char *conv_weights(Function *f, const Conv *c)
@@ -168,8 +146,8 @@ static const char *conv_weights(Function *f, const Conv *c)
     if (!conv_is_blocked(f, c))
         return function_pointer(f, c->w);
     const int64_t rows = c->w->type.dim[0].value, terms = type_numel(c->w->type) / rows;
-    return blocked_weight(f, c->w, (RowBlocks){.count = c->groups, .rows = rows / c->groups,
-                                            .terms = terms, .row = terms, .term = 1});
+    return blocked_weight(f->e, c->w, (RowBlocks){.count = c->groups, .rows = rows / c->groups,
+                                                  .terms = terms, .row = terms, .term = 1});
 }
 
 static const char *conv_form(const Function *f, const Conv *c)
@@ -298,16 +276,18 @@ static void put_bias(Function *f, const Value *bias, const Value *y)
 static void set_weight(Function *f, const Product *p, Matmul *m)
 {
     m->b_row = p->is_rows ? m->k : m->n;
-    if (m->n.expr || m->k.expr || !is_blocked(f, p->w, m->n.value)) {
+    if (m->n.expr || m->k.expr || !weight_is_blocked(f->e, p->w, m->n.value)) {
         m->b_form = p->is_rows ? "ETC_BY_COLUMNS" : "ETC_BY_ROWS";
         m->b = function_pointer(f, p->w);
         return;
     }
     const bool is_rows = p->is_rows;
     m->b_form = "ETC_BY_BLOCKS";
-    m->b = blocked_weight(f, p->w, (RowBlocks){.count = 1, .rows = m->n.value, .terms = m->k.value,
-                                            .row = is_rows ? m->k.value : 1,
-                                            .term = is_rows ? 1 : m->n.value, .is_filled = true});
+    m->b = blocked_weight(f->e, p->w, (RowBlocks){.count = 1, .rows = m->n.value,
+                                                  .terms = m->k.value,
+                                                  .row = is_rows ? m->k.value : 1,
+                                                  .term = is_rows ? 1 : m->n.value,
+                                                  .is_filled = true});
 }
 
 bool emit_fc(Function *f, const Node *n, Clamp clamp)

@@ -114,7 +114,7 @@ static int64_t large_work(const Function *f, const Heads *h)
     const int64_t terms = axis_size(h->v[Q], 0).value, n = axis_size(h->v[Q], 1).value;
     const int64_t row = whole_vectors(axis_size(h->v[K], 1).value) + 32 +
                         whole_vectors(terms < KEY_TERMS ? terms : KEY_TERMS);
-    const int64_t most = (type_bytes(q) + type_bytes(k)) / 2 / 4 / row;
+    const int64_t most = (type_bytes(q) / 2 + type_bytes(k) / 2) / 4 / row;
     int64_t rows = n < QUERIES ? n : QUERIES;
     rows = rows < most ? rows : most;
     const int64_t bytes = PANEL_BYTES + 4 * rows * row;

@@ -67,3 +67,17 @@ void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
             memset(to + at, 0, 4);
     }
 }
+
+bool weight_is_blocked(Emit *e, const Value *w, int64_t rows)
+{
+    return rows >= TOGETHER && !e->target->mcu && type_is_static(w->type) &&
+           constant_bytes_of(e, w, ETC_F32) && e->n_readers[w->state->storage] == 1;
+}
+
+const char *blocked_weight(Emit *e, const Value *w, RowBlocks of)
+{
+    RowBlocks *b = NEW(e->a, RowBlocks, 1);
+    *b = of;
+    b->from = constant_bytes_of(e, w, ETC_F32);
+    return made_blocks(e, wish_of(w), b);
+}

@@ -96,7 +96,6 @@ typedef struct Emit {
     int *born, *dies;         /* by value index: the nodes of the method between which it is in use */
     int now;                  /* the node that is printed */
     MadeArray *made;          /* arrays that no state of the program is */
-    const char **in_blocks;   /* by state index: the array of a weight in blocks, or NULL */
     int *n_readers;           /* by storage: operands of nodes that are constants with its bytes */
     int n_made;
     CustomCall **custom;      /* the functions of the user's own that are called */
@@ -106,7 +105,8 @@ typedef struct Emit {
 
 bool port_is_tensor(const Value *v); /* or a number; not what an input always is */
 bool port_is_shared(const Emit *e, const Value *v); /* a tensor that lies in the arena */
-int64_t port_offset(const Emit *e, const Value *v); /* bytes from the arena's start to a shared one */
+/* Bytes from the arena's start to a shared one. */
+int64_t port_offset(const Emit *e, const Value *v);
 /* The status of NAME_run for a size out of its range, and for a guard that does not hold. */
 int status_of_symbol(const Emit *e, int i);
 int status_of_guard(const Emit *e, int i);
@@ -286,8 +286,17 @@ const char *made_array(Emit *e, const char *wish, const char *what, EtcDtype t, 
                        void *data);
 /* The same of weights in blocks. */
 const char *made_blocks(Emit *e, const char *wish, const RowBlocks *b);
-int64_t blocks_numel(const RowBlocks *b); /* c_blocks.c */
+
+/* -- weights in blocks: c_blocks.c ----------------------------------------------------------- */
+
+int64_t blocks_numel(const RowBlocks *b);
 void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to); /* of OutPiece */
+/* Returns whether a constant matrix of so many rows (or columns) is kept in blocks.  One that anything
+ * else reads is not: it would be kept twice. */
+bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
+/* The array of a weight in blocks, of which `of` tells all but the bytes. */
+const char *blocked_weight(Emit *e, const Value *w, RowBlocks of);
+
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece);
 /* Returns a chunk's text.  text: of each header in c_header, what was unpacked before, or NULL. */

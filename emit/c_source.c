@@ -821,7 +821,6 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
               .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
     e.upper = c_upper(a, e.name);
     e.constant = NEW(a, const char *, p->n_states + 1);
-    e.in_blocks = NEW(a, const char *, p->n_states + 1);
     e.n_readers = count_readers(p, a);
     e.of_storage = NEW(a, const State *, p->n_storages + 1);
     e.local = NEW(a, const char *, e.method->n_values + 1);

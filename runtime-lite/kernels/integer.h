@@ -281,10 +281,4 @@ ETC_INLINE EtcTermBytes etc_term_bytes(const void *p, int64_t n)
     return etc_term_part(p, n);
 }
 
-/* a / b; a division is dear and strides are mostly 1. */
-ETC_INLINE int64_t etc_steps(int64_t a, int64_t b)
-{
-    return (b == 1) ? a : (a / b);
-}
-
 #endif

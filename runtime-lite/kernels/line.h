@@ -38,22 +38,16 @@ ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
     }
 }
 
-/* How many steps of `stride` n elements are. */
-ETC_INLINE int64_t etc_line_steps(int64_t n, int64_t stride)
-{
-    return (stride == 1) ? n : ((n + stride - 1) / stride);
-}
-
 /* y[i] = x[ix + i * stride] for i < n, and `pad` outside [0, size) and up to `columns`. */
 ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float pad,
                          float *y, int64_t n, int64_t columns)
 {
     int64_t from = 0, to = 0; /* those inside */
     if (ix < 0) {
-        from = etc_min_i64(etc_line_steps(-ix, stride), n);
+        from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
     }
     if (ix < size) {
-        to = etc_min_i64(etc_line_steps(size - ix, stride), n);
+        to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
     }
     if (from >= to) {
         etc_fill(y, columns, pad);
