@@ -70,8 +70,8 @@ typedef struct Options {
     Strings manifests;    /* of doctor */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
-    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, share_io, list, all, simulate,
-        fast_calibrate, write_baseline;
+    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, share_io, list, all,
+        simulate, fast_calibrate, write_baseline;
     bool refittable, is_refit; /* the latter of the compile that `etc refit` makes of its record */
     bool wants_key; /* of the command, instead of its output */
 } Options;

@@ -796,7 +796,8 @@ static bool is_complete(const Parser *p)
     if (o->objective && !o->recipe)
         return usage(p, "--objective needs a --recipe");
     if (o->verify && o->io && strcmp(o->io, "float") != 0)
-        return usage(p, "--verify compares with the model's own inputs and outputs: leave out --io");
+        return usage(p,
+                     "--verify compares with the model's own inputs and outputs: leave out --io");
     if (o->fast_calibrate && !o->calibrate)
         return usage(p, "--fast-calibrate needs --calibrate");
     if (o->command == CMD_DIFF && !o->other)

@@ -88,16 +88,24 @@ static const char *put_places(Function *f, const Value *y, const Resize *z, int 
     int32_t *at = NEW(f->e->a, int32_t, each * out);
     const double less = z->aligns_corners ? 1 : 0, factor = z->factor[i];
     const float scale = !z->aligns_corners && factor > 0 ? (float)(1.0 / factor)
-                        : out > (int64_t)less ? (float)((double)in - less) / (float)((double)out - less)
-                                              : 0.0f;
+                        : out > (int64_t)less
+                            ? (float)((double)in - less) / (float)((double)out - less)
+                            : 0.0f;
     for (int64_t o = 0; o < out; o++) {
         const double middle = z->is_linear && !z->aligns_corners ? 0.5 : 0;
-        double v = z->is_linear ? ((double)o + middle) * (double)scale - middle : (double)((float)o * scale);
-        v = in == out ? (double)o : !z->is_linear && 2 * in == out ? (double)(o / 2) : v < 0 ? 0 : v;
+        double v = z->is_linear ? ((double)o + middle) * (double)scale - middle
+                                : (double)((float)o * scale);
+        if (in == out)
+            v = (double)o;
+        else if (!z->is_linear && 2 * in == out)
+            v = (double)(o / 2);
+        else if (v < 0)
+            v = 0;
         const int64_t first = v < (double)(in - 1) ? (int64_t)v : in - 1;
         at[each * o] = (int32_t)first;
         if (z->is_linear)
-            at[2 * o + 1] = (int32_t)((v - (double)first > 1 ? 1 : v - (double)first) * PARTS + 0.5);
+            at[2 * o + 1] = (int32_t)((v - (double)first > 1 ? 1 : v - (double)first) * PARTS +
+                                      0.5);
     }
     return made_array(f->e, y->name, what, ETC_I32, each * out, at);
 }

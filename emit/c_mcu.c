@@ -217,7 +217,8 @@ static void put_images(Function *f, const Points *p, const Plan *plan)
 {
     const Value *x = arg_value(p->n, "input"), *y = p->n->out[0];
     const int64_t images = x->type.dim[0].value, parts = images * p->groups;
-    const int x_bytes = (int)(type_numel(x->type) / parts), y_bytes = (int)(type_numel(y->type) / parts);
+    const int x_bytes = (int)(type_numel(x->type) / parts),
+              y_bytes = (int)(type_numel(y->type) / parts);
     const char *from = function_pointer(f, x), *to = f->name_of[y->index], *weights = plan->weights;
     if (parts > 1) {
         put(&f->body, "    for (int32_t i = 0; i < %d; i++) {\n    ", (int)parts);
@@ -228,8 +229,10 @@ static void put_images(Function *f, const Points *p, const Plan *plan)
         const int each = (int)(p->channels / p->groups);
         const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
         weights = arena_printf(f->e->a, "%s + (%s * %d)", weights, at, (int)plan->group_bytes);
-        put(&f->body, "    const EtcMcu part = {q.start + (%s * %d), q.by + (%s * %d), q.zero, q.lo, "
-            "q.hi, q.x_flip, q.y_flip};\n    ", at, each, at, each);
+        put(&f->body,
+            "    const EtcMcu part = {q.start + (%s * %d), q.by + (%s * %d), q.zero, q.lo, "
+            "q.hi, q.x_flip, q.y_flip};\n    ",
+            at, each, at, each);
     }
     put(&f->body, "    %s(%s, %s, %s, &g, &%s, work);\n", plan->core, from, weights, to,
         p->groups > 1 ? "part" : "q");
@@ -450,7 +453,7 @@ static const Value *read_dequantize(const Value *v, QParams *q)
     return ok ? q->x : NULL;
 }
 
-/* What quantize(clamp(dequantize(a) + dequantize(b))) is made of, or of their product. */
+/* The parts of quantize(clamp(dequantize(a) + dequantize(b))), or of the same with a product. */
 typedef struct Pair {
     const Value *x[2];
     QParams of[2], to;
@@ -525,7 +528,8 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
                            (int32_t)nearbyint(ldexp(start + 0.5, bits))};
     *done = bits > 0;
     if (*done)
-        put_pair(f, &s, y, mcu_set_find(f->e->target->mcu)->has_windows ? "etc_mcu_sum_4" : "etc_mcu_sum",
+        put_pair(f, &s, y,
+                 mcu_set_find(f->e->target->mcu)->has_windows ? "etc_mcu_sum_4" : "etc_mcu_sum",
                  arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by, 3, bits);
     return true;
 }
@@ -601,7 +605,7 @@ static bool is_of_bytes(Emit *e, const Graph *body)
     return ok;
 }
 
-/* What the group makes of each byte.  False: reported. */
+/* Evaluates the group for each byte.  False: reported. */
 static bool tabulate(Emit *e, const Graph *body, uint8_t table[256])
 {
     const Value *v = *body->in;

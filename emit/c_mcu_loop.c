@@ -141,7 +141,7 @@ static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
 
 /* -- functions of one value ------------------------------------------------------------------------ */
 
-/* What n makes of x[0 .. count).  False: some of it is no number, or it was reported. */
+/* Evaluates n for x[0 .. count).  False: a result is no number, or it was reported. */
 static bool sample(McuLoop *l, const Node *n, const double *x, int count, double *y)
 {
     const Type t = first_operand(n)->type;

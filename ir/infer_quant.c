@@ -457,8 +457,9 @@ bool infer_integer_softmax(const Node *n, Type *out, Diag *d)
                           "makes %s of %s and a table of %s, not u8, i8 or f32 of u8 or i8 and i32",
                           dtype_name(dtype), dtype_name(out->dtype), dtype_name(table.dtype));
     out->dtype = dtype;
-    return (is_float || (check_range(n, d) && range_fits(n, dtype, d) &&
-                         check_number(n, "output_zero", least, least + 255, d) &&
-                         check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d))) &&
+    return (is_float ||
+            (check_range(n, d) && range_fits(n, dtype, d) &&
+             check_number(n, "output_zero", least, least + 255, d) &&
+             check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d))) &&
            check_powers(n, out->rank ? out->dim[axis] : DIM(1), d);
 }

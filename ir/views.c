@@ -541,8 +541,8 @@ Value *qparams_build(Graph *g, Node *before, Loc loc, Value *x, const QParams *q
 {
     assert(q->kind == Q_TENSOR && !q->scales && x);
     const OpId op = q->undoes ? OP_DEQUANTIZE_PER_TENSOR : OP_QUANTIZE_PER_TENSOR;
-    Node *n = build(g, before, loc, op, d, q->undoes ? "vfiiitn" : "vfiiit", x, q->scale, q->zero, q->lo,
-                    q->hi, q->dtype);
+    Node *n = build(g, before, loc, op, d, q->undoes ? "vfiiitn" : "vfiiit", x, q->scale, q->zero,
+                    q->lo, q->hi, q->dtype);
     return n ? n->out[0] : NULL;
 }
 

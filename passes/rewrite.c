@@ -222,7 +222,8 @@ static bool windows_differ(const Node *n)
 static bool keeps_bytes(const Node *n)
 {
     const char *c = op_info[n->op].c;
-    const bool shares = !strcmp(op_info[n->op].quant, "same_scale"), is_image = n->out[0]->type.rank == 4;
+    const bool shares = !strcmp(op_info[n->op].quant, "same_scale"),
+               is_image = n->out[0]->type.rank == 4;
     return n->graph->program->session->is_fixed_point && type_is_static(n->out[0]->type) &&
            ((shares && (!strcmp(c, "pieces") || !strcmp(c, "reduce"))) ||
             (is_image && !strcmp(c, "upsample")) ||
@@ -232,7 +233,8 @@ static bool keeps_bytes(const Node *n)
 bool node_keeps_floats(const Node *n)
 {
     return n->n_out == 1 && n->out[0]->type.dtype == ETC_F32 &&
-           (node_moves(n) || keeps_bytes(n) || n->op == OP_MAX_POOL2D || n->op == OP_CONSTANT_PAD_ND);
+           (node_moves(n) || keeps_bytes(n) || n->op == OP_MAX_POOL2D ||
+            n->op == OP_CONSTANT_PAD_ND);
 }
 
 /* -- building ---------------------------------------------------------------------------- */

@@ -107,7 +107,7 @@ static Value *shuffle(Split *s, Node *n, Value *y)
     return y ? build_view(&s->r, n, y, dim, 2 + axes) : NULL;
 }
 
-/* What padding leaves of the result. */
+/* Cuts off what the padding drops. */
 static Value *crop(Split *s, Node *n, Value *y)
 {
     for (int i = 0; y && i < s->c.axes; i++) {

@@ -14,7 +14,8 @@ static bool has_kernel(const Node *n)
 /* Reports a node that computes with what kernels only move and cast. */
 static bool can_compute(const Node *n, Diag *d)
 {
-    static const char *const families[] = {"pointwise", "compare", "reduce", "order"}; /* of the column of C */
+    /* of the column of C */
+    static const char *const families[] = {"pointwise", "compare", "reduce", "order"};
     const OpInfo *row = node_row(n);
     bool computes = false;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -25,9 +26,11 @@ static bool can_compute(const Node *n, Diag *d)
         Type t = n->in[i]->type;
         bool is_f8 = dtype_is_float(t.dtype) && etc_dtype_size((int)t.dtype) == 1;
         if (t.dtype == ETC_U64 || is_f8)
-            return diag_unsupported(d, n->loc, "computes with %s, which kernels only move and cast: cast it to %s "
-                                               "before",
-                                    dtype_name(t.dtype), is_f8 ? "f32" : "i64");
+            return diag_unsupported(
+                d, n->loc,
+                "computes with %s, which kernels only move and cast: cast it to %s "
+                "before",
+                dtype_name(t.dtype), is_f8 ? "f32" : "i64");
     }
     return true;
 }

@@ -56,7 +56,8 @@ static unsigned kernel_spec(const Node *n)
 {
     const bool is_fixed_point = n->graph->program->session->is_fixed_point;
     const unsigned joins = SPEC_CLAMP_JOINS | (is_fixed_point ? 0 : SPEC_CURVE_JOINS);
-    const unsigned product = SPEC_STATIC | joins | SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
+    const unsigned product = SPEC_STATIC | joins | SPEC_WEIGHT | SPEC_WEIGHT_GROUPS |
+                             SPEC_WEIGHT_HALF;
     double pad = 0;
     if (n->op == OP_LINEAR)
         return product | SPEC_DYNAMIC | SPEC_DYNAMIC_GROUPS;

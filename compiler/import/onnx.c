@@ -209,7 +209,8 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
         return diag_error(o->diag, loc, "the output '%s' is defined by no node", name);
     OnnxNode n = {.in = o, .scope = s, .loc = loc};
     if (v->sequence || v->is_none)
-        return diag_unsupported(o->diag, loc, "the output '%s' is %s: export the model with tensors as outputs",
+        return diag_unsupported(o->diag, loc,
+                                "the output '%s' is %s: export the model with tensors as outputs",
                                 name, v->sequence ? "a sequence" : "an empty optional");
     if (!on_tensor(&n, name, v))
         return false;

@@ -166,7 +166,8 @@ int on_ints(OnnxNode *n, const char *name, int64_t *out, int most); /* how many;
 bool on_axis(OnnxNode *n, int64_t axis, int rank, int *out);
 
 bool on_define(OnnxNode *n, int i, Value *v); /* false: v is NULL, which was reported */
-bool on_give(OnnxNode *n, int i, OnnxValue *v); /* output i is what v is; false: v is NULL, or reported */
+/* Makes v the value of output i.  False: v is NULL, or the error was reported. */
+bool on_give(OnnxNode *n, int i, OnnxValue *v);
 bool on_define_bits(OnnxNode *n, int i, Value *v, int bits);
 bool on_define_list(OnnxNode *n, int i, const OnnxList *l);
 OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
@@ -180,10 +181,12 @@ OnnxList *on_new_list(OnnxNode *n, EtcDtype t, int rank, int count);
 Value *on_result(OnnxNode *n, const Node *made); /* NULL of NULL, which fails n */
 Value *on_cast(OnnxNode *n, Value *v, EtcDtype t);
 bool onnx_is_f8(EtcDtype t);
-Value *on_f8(OnnxNode *n, Value *x, EtcDtype t); /* as floats of 8 bits; the node says if its largest stands for more */
+/* Casts x to floats of 8 bits; the node's attribute `saturate` says whether larger numbers become the largest. */
+Value *on_f8(OnnxNode *n, Value *x, EtcDtype t);
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* by the node's attributes */
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
-Value *on_rounded(OnnxNode *n, Value *x); /* to bytes, whose scale and zero point its elements tell, and back */
+/* Quantizes x to bytes, with a scale and zero point computed from its elements, and dequantizes it again. */
+Value *on_rounded(OnnxNode *n, Value *x);
 Value *on_gemm(OnnxNode *n); /* inputs 0 to 2 by the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);

@@ -25,7 +25,7 @@ static Value *taken(OnnxScope *s, const char *name, Value *outer)
     return v;
 }
 
-/* What a name of an outer graph is in the nested graph that the scope is of. */
+/* Returns a value of an outer graph as one of the nested graph that the scope is of. */
 static OnnxValue *inner_value(OnnxScope *s, const char *name, const OnnxValue *outer)
 {
     assert(s->graph && !outer->is_absent);
@@ -35,7 +35,8 @@ static OnnxValue *inner_value(OnnxScope *s, const char *name, const OnnxValue *o
     v->value = NULL;
     if (outer->sequence) {
         OnnxSequence *items = NEW(a, OnnxSequence, 1);
-        *items = (OnnxSequence){.n = outer->sequence->n, .item = NEW(a, OnnxValue *, outer->sequence->n + 1)};
+        *items = (OnnxSequence){.n = outer->sequence->n,
+                                .item = NEW(a, OnnxValue *, outer->sequence->n + 1)};
         for (int i = 0; i < items->n; i++)
             items->item[i] = inner_value(s, name, outer->sequence->item[i]);
         v->sequence = items;

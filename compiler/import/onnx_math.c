@@ -119,7 +119,8 @@ bool onnx_power(OnnxNode *n)
         return on_define(n, 0, on_cast(n, y, x->type.dtype));
     }
     Value *by = aligned(n, x, on_value(n, 1));
-    if (by && dtype_is_float(x->type.dtype) && (by->type.dtype == ETC_U32 || by->type.dtype == ETC_U64))
+    if (by && dtype_is_float(x->type.dtype) &&
+        (by->type.dtype == ETC_U32 || by->type.dtype == ETC_U64))
         by = on_cast(n, by, x->type.dtype);
     return by && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_POW_TENSOR_TENSOR, "vv", x, by),
                                          x->type.dtype));
@@ -171,7 +172,8 @@ Value *on_f8(OnnxNode *n, Value *x, EtcDtype t)
         x = on_cast(n, x, ETC_F32);
     if (on_int(n, "saturate", 1)) {
         x = x ? ON_BUILD(n, OP_CLAMP, "vff", x, -most, most) : NULL;
-    } else if (t == ETC_F8E4M3FN) { /* torch's cast gives the largest for more; half a step belongs to it */
+    } else if (t == ETC_F8E4M3FN) {
+        /* torch's cast gives the largest for more; half a step belongs to it */
         Value *is_more = on_scalar(n, OP_GT_SCALAR, on_unary(n, OP_ABS, x), most + 16);
         x = on_where(n, is_more, on_number(n, (double)NAN, x ? x->type.dtype : ETC_F32), x);
     }
@@ -681,7 +683,8 @@ bool onnx_bit_shift(OnnxNode *n)
         a = on_cast(n, a, ETC_I64);
         b = on_cast(n, b, ETC_I64);
     }
-    Value *y = shifted(n, *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR, a, b);
+    Value *y = shifted(
+        n, *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR, a, b);
     if (t == ETC_U64 && *way == 'R') { /* without the copies of the sign */
         Value *signs = shifted(n, OP_BITWISE_LEFT_SHIFT_TENSOR, on_number(n, -1, ETC_I64),
                                on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_NEG, b), 63));

@@ -68,9 +68,11 @@ OnnxValue *on_input(OnnxNode *n, int i)
 Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v)
 {
     if (v->sequence || v->is_none)
-        onnx_unsupported(n, "takes '%s' as a tensor, which is %s: those are read where their items are known "
-                            "on import",
-                         name, v->sequence ? "a sequence" : "an empty optional");
+        onnx_unsupported(
+            n,
+            "takes '%s' as a tensor, which is %s: those are read where their items are known "
+            "on import",
+            name, v->sequence ? "a sequence" : "an empty optional");
     else if (!v->value && v->constant)
         v->value = onnx_const_value(n->in, name, v->constant);
     else if (!v->value && v->list)
@@ -220,7 +222,7 @@ bool on_give(OnnxNode *n, int i, OnnxValue *v)
     return true;
 }
 
-/* What output i is, to be filled in.  NULL: reported. */
+/* Returns output i, to be filled in.  NULL: reported. */
 static OnnxValue *result(OnnxNode *n, int i)
 {
     OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);

@@ -344,7 +344,8 @@ static bool quantized_dynamically(OnnxNode *n, Value *x, Dynamic *d)
         end[i] = on_binary(n, i ? OP_MAXIMUM : OP_MINIMUM, end[i], on_number(n, 0, x->type.dtype));
     }
     d->scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
-    d->scale = on_where(n, on_scalar(n, OP_EQ_SCALAR, d->scale, 0), on_number(n, 1, x->type.dtype), d->scale);
+    d->scale = on_where(n, on_scalar(n, OP_EQ_SCALAR, d->scale, 0), on_number(n, 1, x->type.dtype),
+                        d->scale);
     zero = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), d->scale));
     zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", zero, 0.0, 255.0) : NULL;
     y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, d->scale));
@@ -477,8 +478,9 @@ Value *on_rounded(OnnxNode *n, Value *x)
     Dynamic d;
     if (!x || !quantized_dynamically(n, x, &d))
         return NULL;
-    return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes, on_cast(n, d.scale, ETC_F64),
-                    on_cast(n, d.zero, ETC_I64), (int64_t)0, (int64_t)255, ETC_U8);
+    return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes,
+                    on_cast(n, d.scale, ETC_F64), on_cast(n, d.zero, ETC_I64), (int64_t)0,
+                    (int64_t)255, ETC_U8);
 }
 
 bool onnx_dynamic_matmul(OnnxNode *n)

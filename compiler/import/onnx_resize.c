@@ -133,8 +133,8 @@ static Value *extrapolated(OnnxNode *n, Value *y, int axis, Axis a, const Sampli
 
 static bool is_image(const Value *x, const Axis *a)
 {
-    return x->type.rank == 4 && a[0].in == a[0].out && a[1].in == a[1].out && !x->type.dim[2].expr &&
-           !x->type.dim[3].expr && x->type.dtype == ETC_F32;
+    return x->type.rank == 4 && a[0].in == a[0].out && a[1].in == a[1].out &&
+           !x->type.dim[2].expr && !x->type.dim[3].expr && x->type.dtype == ETC_F32;
 }
 
 /* torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE: it has none
@@ -147,7 +147,8 @@ static OpId open_operator(const Axis *a, int axes, const Sampling *s)
          OP__UPSAMPLE_NEAREST_EXACT3D_VEC},
         {OP_UPSAMPLE_LINEAR1D_VEC, OP_UPSAMPLE_BILINEAR2D_VEC, OP_UPSAMPLE_TRILINEAR3D_VEC},
         {OP_NONE, OP_UPSAMPLE_BICUBIC2D_VEC, OP_NONE}};
-    bool aligns = !strcmp(s->transform, "align_corners"), is_half = !strcmp(s->transform, "half_pixel");
+    bool aligns = !strcmp(s->transform, "align_corners"),
+         is_half = !strcmp(s->transform, "half_pixel");
     bool is_whole = true, is_large = true;
     for (int i = 2; i < axes + 2; i++) {
         int64_t least, most;
@@ -159,9 +160,10 @@ static OpId open_operator(const Axis *a, int axes, const Sampling *s)
     if (s->smooths || s->excludes)
         return OP_NONE;
     if (!strcmp(s->mode, "nearest"))
-        return !strcmp(s->transform, "asymmetric") && !strcmp(s->nearest, "floor") ? rows[0][axes - 1]
-               : is_half && !strcmp(s->nearest, "round_prefer_ceil")                ? rows[1][axes - 1]
-                                                                                    : OP_NONE;
+        return !strcmp(s->transform, "asymmetric") && !strcmp(s->nearest, "floor")
+                   ? rows[0][axes - 1]
+               : is_half && !strcmp(s->nearest, "round_prefer_ceil") ? rows[1][axes - 1]
+                                                                     : OP_NONE;
     if (!is_half && !(aligns && is_whole))
         return OP_NONE;
     if (!strcmp(s->mode, "linear"))
@@ -173,12 +175,13 @@ static OpId open_operator(const Axis *a, int axes, const Sampling *s)
 static Value *resized_openly(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
 {
     int rank = x->type.rank, axes = rank - 2;
-    bool is_space = rank >= 3 && rank <= 5 && !a[0].is_open && !a[1].is_open && a[0].in == a[0].out &&
-                    a[1].in == a[1].out;
+    bool is_space = rank >= 3 && rank <= 5 && !a[0].is_open && !a[1].is_open &&
+                    a[0].in == a[0].out && a[1].in == a[1].out;
     OpId op = is_space ? open_operator(a, axes, s) : OP_NONE;
     if (op == OP_NONE) {
-        onnx_unsupported(n, "resizes axes whose sizes are known only at run time, in a way that torch does "
-                            "not: fix them with --dim");
+        onnx_unsupported(
+            n, "resizes axes whose sizes are known only at run time, in a way that torch does "
+               "not: fix them with --dim");
         return NULL;
     }
     Arg *item = NEW(n->in->program->arena, Arg, 2 * axes);

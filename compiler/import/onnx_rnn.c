@@ -197,8 +197,9 @@ static Value *rows_of_bytes(OnnxNode *n, const Unrolled *u, int input, int at)
         int last = v[i] ? v[i]->type.rank - 1 : 0;
         if (!v[i] || (i ? last > 1 : last != 2) || !dim_equal(v[i]->type.dim[0], DIM(u->dirs)) ||
             (last && !dim_equal(v[i]->type.dim[last], DIM(rows)))) {
-            onnx_wrong(n, "has weights, scales or zero points of another shape than its directions and "
-                          "hidden_size ask for");
+            onnx_wrong(
+                n, "has weights, scales or zero points of another shape than its directions and "
+                   "hidden_size ask for");
             return NULL;
         }
         v[i] = ON_BUILD(n, OP_SELECT_INT, "vii", v[i], (int64_t)0, (int64_t)u->dir);

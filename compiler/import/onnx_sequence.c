@@ -28,7 +28,8 @@ static const OnnxSequence *sequence_at(OnnxNode *n, int i)
 {
     OnnxValue *v = on_input(n, i);
     if (v && !v->sequence)
-        onnx_wrong(n, "takes a tensor, or an optional that is empty, as input %d, expected a sequence", i);
+        onnx_wrong(
+            n, "takes a tensor, or an optional that is empty, as input %d, expected a sequence", i);
     return v ? v->sequence : NULL;
 }
 
@@ -39,10 +40,12 @@ static bool read_place(OnnxNode *n, int i, int count, int last, int *out)
     if (n->failed)
         return false;
     if (!l || !l->dim || l->n != 1 || l->dim[0].expr)
-        return onnx_unsupported(n, "takes an item of a sequence whose place elements or open sizes tell");
+        return onnx_unsupported(
+            n, "takes an item of a sequence whose place elements or open sizes tell");
     int64_t at = l->dim[0].value;
     if (at < -count || at > last)
-        return onnx_wrong(n, "place %lld is out of range for a sequence of %d items", (long long)at, count);
+        return onnx_wrong(n, "place %lld is out of range for a sequence of %d items", (long long)at,
+                          count);
     *out = (int)(at < 0 ? at + count : at);
     return true;
 }
@@ -77,7 +80,8 @@ bool onnx_sequence_insert(OnnxNode *n)
     const OnnxSequence *s = sequence_at(n, 0);
     OnnxValue *new = s ? on_input(n, 1) : NULL;
     int at = s ? s->n : 0;
-    if (!new || (on_has(n, 2) && !read_place(n, 2, s->n, s->n, &at)) || !onnx_spend(n->in, (size_t)s->n))
+    if (!new || (on_has(n, 2) && !read_place(n, 2, s->n, s->n, &at)) ||
+        !onnx_spend(n->in, (size_t)s->n))
         return false;
     assert(at >= 0 && at <= s->n);
     OnnxValue **item = NEW(n->in->tmp, OnnxValue *, s->n + 1);
@@ -90,7 +94,8 @@ bool onnx_sequence_erase(OnnxNode *n)
 {
     const OnnxSequence *s = sequence_at(n, 0);
     int at = s ? s->n - 1 : 0;
-    if (!s || (on_has(n, 1) && !read_place(n, 1, s->n, s->n - 1, &at)) || !onnx_spend(n->in, (size_t)s->n))
+    if (!s || (on_has(n, 1) && !read_place(n, 1, s->n, s->n - 1, &at)) ||
+        !onnx_spend(n->in, (size_t)s->n))
         return false;
     if (!s->n)
         return onnx_wrong(n, "takes an item out of a sequence without items");
@@ -118,7 +123,8 @@ static int part_sizes(OnnxNode *n, Dim all, Dim *size)
     const OnnxList *l = on_has(n, 1) ? on_list(n, 1) : NULL;
     if (n->failed || (on_has(n, 1) && (!l || !l->dim)) || (l && l->n > MOST_ITEMS)) {
         if (!n->failed)
-            onnx_unsupported(n, "cuts a tensor into parts whose sizes elements tell, or into more than 4,096");
+            onnx_unsupported(
+                n, "cuts a tensor into parts whose sizes elements tell, or into more than 4,096");
         return -1;
     }
     for (int i = 0; l && l->rank && i < l->n; i++)
@@ -127,8 +133,9 @@ static int part_sizes(OnnxNode *n, Dim all, Dim *size)
         return l->n;
     Dim each = l ? l->dim[0] : DIM(1);
     if (all.expr || each.expr || each.value < 1 || all.value > MOST_ITEMS * each.value) {
-        onnx_unsupported(n, "cuts an axis into as many parts as a call decides, or into more than 4,096: fix "
-                            "the sizes of the inputs with --dim");
+        onnx_unsupported(
+            n, "cuts an axis into as many parts as a call decides, or into more than 4,096: fix "
+               "the sizes of the inputs with --dim");
         return -1;
     }
     int count = (int)((all.value + each.value - 1) / each.value);

@@ -160,9 +160,11 @@ bool onnx_reshape(OnnxNode *n)
     if (left >= 0)
         dim[left] = left_over(n->in->program, x, dim, rank, left);
     if (left >= 0 && dim_is_bad(dim[left]))
-        return onnx_unsupported(n, "cannot tell the size of axis %d, as one of the sizes beside it may be 0: raise "
-                                   "the least sizes of the inputs with --dim",
-                                left);
+        return onnx_unsupported(
+            n,
+            "cannot tell the size of axis %d, as one of the sizes beside it may be 0: raise "
+            "the least sizes of the inputs with --dim",
+            left);
     return on_define(n, 0, on_view(n, x, rank, dim));
 }
 
@@ -349,10 +351,13 @@ static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t 
     }
     if (step < 0) {
         int64_t lo = INT32_MIN;
-        bool is_whole = !from.expr && (from.value == -1 || from.value >= INT32_MAX) && !to.expr && to.value <= lo;
+        bool is_whole = !from.expr && (from.value == -1 || from.value >= INT32_MAX) && !to.expr &&
+                        to.value <= lo;
         if (size.expr && is_whole) {
             x = ON_BUILD(n, OP_FLIP, "vI", x, 1, &dim);
-            return x && step < -1 ? on_part(n, x, axis, DIM(0), size, step == INT64_MIN ? INT64_MAX : -step) : x;
+            return x && step < -1
+                       ? on_part(n, x, axis, DIM(0), size, step == INT64_MIN ? INT64_MAX : -step)
+                       : x;
         }
         if (from.expr || to.expr || size.expr) {
             onnx_unsupported(n,

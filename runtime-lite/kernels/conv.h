@@ -282,7 +282,8 @@ ETC_INLINE void etc_depthwise_rows(const float *rows, const float *w, float bias
 
 /* n output rows of one channel. */
 ETC_INLINE void etc_depthwise_band(const float *rows, const float *w, float bias, float *y,
-                                   const EtcConv *g, int64_t line, int64_t n, int64_t kh, int64_t kw)
+                                   const EtcConv *g, int64_t line, int64_t n, int64_t kh,
+                                   int64_t kw)
 {
     int64_t i = 0;
     for (; (i + 4) <= n; i += 4) {

@@ -64,7 +64,8 @@ static void copy_cast(const EtcCall *c, const View *y, const View *x, EtcWalk *w
 {
     enum { CHUNK = 1024 };
     const EtcKind floats = etc_cast_kind(y->dtype);
-    const int is_wide = (x->dtype == ETC_U64) && ((floats == ETC_KIND_F32) || (floats == ETC_KIND_F64));
+    const int is_wide = (x->dtype == ETC_U64) &&
+                        ((floats == ETC_KIND_F32) || (floats == ETC_KIND_F64));
     const EtcKind kind = (is_wide != 0) ? floats : etc_cast_kind(x->dtype);
     const int64_t y_size = (int64_t)etc_dtype_size(y->dtype);
     const int64_t x_size = (int64_t)etc_dtype_size(x->dtype);

@@ -131,7 +131,8 @@ static int64_t to_int(double d)
 static uint64_t to_uint(double d)
 {
     const double half = 9223372036854775808.0;
-    return ((d >= half) && (d < (2.0 * half))) ? ((uint64_t)(d - half) + ((uint64_t)1 << 63)) : (uint64_t)to_int(d);
+    return ((d >= half) && (d < (2.0 * half))) ? ((uint64_t)(d - half) + ((uint64_t)1 << 63))
+                                               : (uint64_t)to_int(d);
 }
 
 #define FETCH_SHORT(dtype, convert)                               \
@@ -194,7 +195,8 @@ const void *etc_fetch_f32(int dtype, const void *p, int64_t stride, int64_t n, v
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
-        FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN) FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
+        FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN)
+        FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
     default:
         break;
     }
@@ -211,7 +213,8 @@ const void *etc_fetch_f64(int dtype, const void *p, int64_t stride, int64_t n, v
     switch (dtype) {
         FLOATS(FETCH) INTS(FETCH) FETCH(ETC_U64, uint64_t) FETCH_BOOL
         FETCH_SHORT(ETC_F16, etc_from_half) FETCH_SHORT(ETC_BF16, etc_from_bfloat)
-        FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN) FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
+        FETCH_F8(ETC_F8E5M2) FETCH_F8(ETC_F8E4M3FN)
+        FETCH_F8(ETC_F8E5M2FNUZ) FETCH_F8(ETC_F8E4M3FNUZ)
     default:
         break;
     }

@@ -32,7 +32,8 @@ ETC_INLINE uint8_t etc_to_f8(float x, uint32_t digits, uint32_t is_fnuz)
     const uint32_t bias = ((digits == 2u) ? 15u : 7u) + is_fnuz, drop = 23u - digits;
     const uint32_t most = (is_fnuz != 0u) ? 0x7fu : (digits == 2u) ? 0x7bu : 0x7eu;
     uint32_t a = bits & 0x7fffffffu, r;
-    if (a < ((128u - bias) << 23)) { /* units of the least number, rounded by a sum without room for less */
+    if (a < ((128u - bias) << 23)) {
+        /* units of the least number, rounded by a sum without room for less */
         const float units = etc_half_float(a) * etc_half_float((126u + bias + digits) << 23);
         r = etc_half_bits(units + 8388608.0f) & 0xffu;
     } else if (a < 0x48000000u) {

@@ -163,8 +163,8 @@ ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, in
 typedef struct EtcMcuResize {
     int32_t planes, ih, iw, oh, ow;
     int32_t x_flip;             /* 0x80 for int8, whose bytes count from -128 */
-    const int32_t *row, *column; /* of each element of y: place in x; linear, also the next one's part
-                                    of 2048 */
+    /* of each element of y: its place in x; linear, also the next one's part of 2048 */
+    const int32_t *row, *column;
 } EtcMcuResize;
 
 ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, const EtcMcuResize *g)

@@ -20,7 +20,7 @@ typedef struct EtcMatmul {
     int64_t m, n, k;
     int64_t a_row, b_row; /* floats from a row to the next; those of y are n apart */
     float lo, hi;         /* -infinity and infinity: none */
-    EtcSide b_form;     /* b_row is of no use in blocks */
+    EtcSide b_form;       /* b_row is of no use in blocks */
     int32_t from_y;       /* sums start from y; bias is not read */
 } EtcMatmul;
 

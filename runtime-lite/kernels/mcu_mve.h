@@ -317,7 +317,8 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
             int8_t *to = (int8_t *)y + (oy * g->ow) + ox;
             etc_mcu_turn((const uint8_t *)x, g, q, (oy * g->sh) - g->ph, &r);
             for (int32_t i = 0; i < columns; i++) {
-                const int is_last = (i == (columns - 1)) && ((columns < g->ow) || (oy == (g->oh - 1)));
+                const int is_last = (i == (columns - 1)) &&
+                                    ((columns < g->ow) || (oy == (g->oh - 1)));
                 etc_mcu_window(&r, g, i * g->sw * g->ic, line, panel + (16 * n));
                 n++;
                 if (n == 4) {
@@ -381,18 +382,18 @@ ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
 
 #if defined(__ARM_FEATURE_MVE)
 /* n outputs whose windows are sixteen bytes, `step` from one to the next. */
-#define ETC_MCU_ROW(step)                                                                        \
-    __asm__ volatile("1: vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"         \
-                     "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"           \
-                     "vldrb.8 q2, [%[p], #(-" #step "*2)]\n\tvmladav.s8 r10, q2, %q[w]\n\t"          \
-                     "vldrb.8 q3, [%[p], #(-" #step ")]\n\tvmladav.s8 r12, q3, %q[w]\n\t"            \
-                     "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t"              \
-                     "vadd.i32 q0, q0, %[start]\n\tvqrdmulh.s32 q0, q0, %[by]\n\t"               \
-                     "vadd.i32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"   \
-                     "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"     \
-                     "bgt 1b\n"                                                                  \
-                     : [p] "+r"(p), [y] "+l"(y), [n] "+r"(n)                                     \
-                     : [w] "t"(taps), [start] "r"(start), [by] "r"(by), [zero] "r"(zero)         \
+#define ETC_MCU_ROW(step)                                                                       \
+    __asm__ volatile("1: vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"    \
+                     "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"      \
+                     "vldrb.8 q2, [%[p], #(-" #step "*2)]\n\tvmladav.s8 r10, q2, %q[w]\n\t"     \
+                     "vldrb.8 q3, [%[p], #(-" #step ")]\n\tvmladav.s8 r12, q3, %q[w]\n\t"       \
+                     "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t"             \
+                     "vadd.i32 q0, q0, %[start]\n\tvqrdmulh.s32 q0, q0, %[by]\n\t"              \
+                     "vadd.i32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t" \
+                     "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"    \
+                     "bgt 1b\n"                                                                 \
+                     : [p] "+r"(p), [y] "+l"(y), [n] "+r"(n)                                    \
+                     : [w] "t"(taps), [start] "r"(start), [by] "r"(by), [zero] "r"(zero)        \
                      : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 

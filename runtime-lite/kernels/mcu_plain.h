@@ -153,7 +153,8 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
 /* A term of four outputs.  Sums lie in the registers that only ADD reaches, so that the others last:
  * gcc 12 moves what it adds up there and back, and for size it uses none of them. */
 #define ETC_MCU_HIGH 1
-#define ETC_MCU_MAC(i, s) "ldrb %[t], [%[w], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
+#define ETC_MCU_MAC(i, s) \
+    "ldrb %[t], [%[w], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
 #define ETC_MCU_TERM(i, a, b, c, d)                                                              \
     "ldrb %[v], [%[x], #" #i "]\n\t" ETC_MCU_MAC(a, s0) ETC_MCU_MAC(b, s1) ETC_MCU_MAC(c, s2)     \
         ETC_MCU_MAC(d, s3)

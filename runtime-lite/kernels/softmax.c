@@ -135,7 +135,8 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
     int64_t dim;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &table) || !etc_arg_int(c, 2, &dim) ||
         !etc_arg_tensor(c, 9, &y) || (etc_dim(dim, x->rank) < 0) || !is_byte(x) ||
-        (!is_byte(y) && (y->dtype != ETC_F32)) || !read_points(c, x, y, &q) || (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
+        (!is_byte(y) && (y->dtype != ETC_F32)) || !read_points(c, x, y, &q) ||
+        (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
         return ETC_BAD_ARG;
     }
     if (!etc_is_plain(x) || !etc_is_plain(y)) {

@@ -752,7 +752,8 @@ Test(commands, inputs_and_outputs_may_share_the_arena)
     for (size_t i = 0; i < sizeof model / sizeof *model; i++) {
         expect_emitted(i, "--share-io");
         sh_ok("grep -qx 'int m_run(.*void \\*arena);' m.h && ! grep 'm_run(const' m.h");
-        sh_ok("grep -q '^#define M_INPUT_0_OFFSET [0-9]*$' m.h && grep -q '^#define M_OUTPUT_0_OFFSET' m.h");
+        sh_ok(
+            "grep -q '^#define M_INPUT_0_OFFSET [0-9]*$' m.h && grep -q '^#define M_OUTPUT_0_OFFSET' m.h");
         sh("rm -r m* out");
     }
     fails("compile $DATA/add/model.pt2 --share-io -o m.pte", 2, "--share-io");

@@ -240,12 +240,15 @@ Test(quantizing, the_report_tells_weights_that_are_halves)
 
 Test(quantizing, inputs_and_outputs_are_integers_where_asked)
 {
-    static const char *const dtype[] = {"int8", "uint8"}, *const target[] = {"generic", "cortex-m4"};
+    static const char *const dtype[] = {"int8", "uint8"}, *const target[] = {"generic",
+                                                                             "cortex-m4"};
     for (int i = 0; i < 2; i++) {
         const char *io = dtype[i];
         for (int t = 0; t < 2; t++) {
-            ok(arena_printf(arena, "emit-c " KWS_INT8 "--main --io %s --target %s -o m.c", io, target[t]));
-            sh_ok("cc -std=c99 -O1 -Wall -Wextra -Werror m.c m_main.c $(ls m_weights.S 2>/dev/null) -lm -o m");
+            ok(arena_printf(arena, "emit-c " KWS_INT8 "--main --io %s --target %s -o m.c", io,
+                            target[t]));
+            sh_ok(
+                "cc -std=c99 -O1 -Wall -Wextra -Werror m.c m_main.c $(ls m_weights.S 2>/dev/null) -lm -o m");
             sh_ok(arena_printf(arena, IO "quantize m.h %s " KWS "/input_0.npy x.npy", io));
             sh_ok("./m --input x.npy --output-dir out && " IO "compare m.h out/output_0.npy " KWS
                "/output_0.npy 1.5");
@@ -261,8 +264,9 @@ Test(quantizing, a_port_without_a_range_stays_float)
 {
     Result r = ok("emit-c $DATA/tiny_ad_autoencoder/model.pt2 --recipe int8 --calibrate "
                   "$DATA/tiny_ad_autoencoder/input_0.npy --dim x.0=1 --io int8 -q -o m.c");
-    cr_expect_not_null(strstr(r.err, "warning: node 'mean' (aten.mean.dim): --io: output 1 stays float"),
-                       "%s", r.err);
+    cr_expect_not_null(
+        strstr(r.err, "warning: node 'mean' (aten.mean.dim): --io: output 1 stays float"), "%s",
+        r.err);
     fails("compile $DATA/mlp_digits/model.pt2 --io int8 -o m.pte", 1,
           "--io: no input and no output is quantized: give a --recipe");
     fails("compile " KWS_INT8 "--io int8 --verify -o m.pte", 2, "leave out --io");
@@ -272,7 +276,8 @@ Test(quantizing, a_port_without_a_range_stays_float)
 Test(quantizing, sizes_that_nothing_names_are_none)
 {
     ok("emit-c " ROOT "/tests/mcu/gates/model.pt2 -q --main -o m.c");
-    sh_ok("grep -qx 'int m_run(const float \\*x, float \\*out_softmax, float \\*out_sigmoid_1, void \\*arena);' m.h");
+    sh_ok(
+        "grep -qx 'int m_run(const float \\*x, float \\*out_softmax, float \\*out_sigmoid_1, void \\*arena);' m.h");
 }
 
 /* -- mistakes ---------------------------------------------------------------------------------- */

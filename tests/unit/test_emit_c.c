@@ -78,7 +78,8 @@ static const char *file_text(const CFiles *files, const char *suffix)
                 uint8_t *made = NEW(arena, uint8_t, f->piece[k].n + 1);
                 if (f->piece[k].make)
                     f->piece[k].make(f->piece[k].data, 0, f->piece[k].n, made);
-                put_n(&t, f->piece[k].make ? (void *)made : f->piece[k].data, (size_t)f->piece[k].n);
+                put_n(&t, f->piece[k].make ? (void *)made : f->piece[k].data,
+                      (size_t)f->piece[k].n);
             }
             return t.s;
         }
