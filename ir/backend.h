@@ -1,12 +1,14 @@
-/* backend.h -- what a backend tells the partitioner: which nodes it computes, at what price, and
- * how a region of them becomes a blob.  A backend is a folder partition/NAME/ with one of these. */
+/* backend.h -- the contract between a backend and the partitioner: which nodes the backend
+ * computes, how long they take, and how a region of nodes becomes its bytes.  A backend is a
+ * folder partition/NAME/ with one Backend struct. */
 #ifndef ETC_BACKEND_H
 #define ETC_BACKEND_H
 
 #include "ir/ir.h"
 
-/* Where in the pipeline passes may be put in that a backend alone wants, all at stage core:
- * attention that a model spells out is one node; and norms and constants are folded. */
+/* The two places of the pipeline, both at stage core, where passes of a backend can run: after
+ * fuse_attention (attention that a model spells out is one node), and after constants and batch
+ * norms were folded. */
 typedef enum Prepare { PREPARE_FUSED, PREPARE_SIMPLE, N_PREPARES } Prepare;
 
 typedef struct Blob {
@@ -14,54 +16,55 @@ typedef struct Blob {
     size_t n;
 } Blob;
 
-/* Why a node is not taken: what stands against it, as a clause, and what the model's author can do
- * to make it fit, as an order; NULL: nothing. */
+/* The reason why a node is refused, for the report.  `why` is a clause ("its kernel has 4 axes").
+ * `fix` is an order to the model's author that would make the node fit, or NULL. */
 typedef struct Refusal {
     const char *why, *fix;
 } Refusal;
 
-/* How a node may be computed with integers; a set of bits.  quant/ asks a backend for it. */
+/* The ways to compute a node with integers, as a set of bits.  quant/ asks a backend for them. */
 typedef enum Spec {
-    SPEC_STATIC = 1 << 0,  /* i8 operands and result, one scale each known beforehand; weights i8,
-                              symmetric, a scale per tensor or result */
-    SPEC_SHARED = 1 << 1,  /* the same, where operands and result have one scale in common */
-    SPEC_DYNAMIC = 1 << 2, /* operands that become i8 when it runs, such weights */
-    SPEC_DYNAMIC_GROUPS = 1 << 3, /* the same, and i4 weights with a scale per group along rows */
-    SPEC_WEIGHT = 1 << 4,         /* floats, and weights that are kept as such integers */
-    SPEC_WEIGHT_GROUPS = 1 << 5,
-    SPEC_WEIGHT_HALF = 1 << 6,  /* kept as f16 */
-    SPEC_CLAMP_JOINS = 1 << 7,  /* a clamp that alone reads it is part of it */
-    SPEC_CURVE_JOINS = 1 << 8,  /* so is any function of one number: gelu, sigmoid, ... */
+    SPEC_STATIC = 1 << 0,  /* i8 operands and result, each with one scale that is known beforehand;
+                              symmetric i8 weights with a scale per tensor or output channel */
+    SPEC_SHARED = 1 << 1,  /* the same, and operands and result must have the same scale */
+    SPEC_DYNAMIC = 1 << 2, /* operands that are quantized to i8 at run time; weights as above */
+    SPEC_DYNAMIC_GROUPS = 1 << 3, /* the same with i4 weights, a scale per group of a row */
+    SPEC_WEIGHT = 1 << 4,         /* float arithmetic; weights are stored as i8 */
+    SPEC_WEIGHT_GROUPS = 1 << 5,  /* float arithmetic; weights are stored as i4 in groups */
+    SPEC_WEIGHT_HALF = 1 << 6,    /* float arithmetic; weights are stored as f16 */
+    SPEC_CLAMP_JOINS = 1 << 7,    /* if a clamp is the only reader of the node, it is part of it */
+    SPEC_CURVE_JOINS = 1 << 8,    /* so is any function of one number, such as gelu or sigmoid */
 } Spec;
 
 typedef struct Backend {
-    const char *name; /* of --backend */
-    const char *id;   /* what the runtime registers it under */
+    const char *name; /* the name for --backend */
+    const char *id;   /* the id under which the runtime registers the delegate */
 
-    bool (*takes)(const Node *n, const Uses *u, Refusal *r); /* whether it computes n */
+    /* Returns whether the backend computes n.  If not, it sets *r to static texts. */
+    bool (*takes)(const Node *n, const Uses *u, Refusal *r);
 
-    /* Passes that make programs fit it, each list NULL or ended by NULL: the pipeline runs them
-     * where this backend is chosen. */
+    /* Names of passes that the pipeline runs at these places if this backend is chosen.  Each list
+     * is NULL or ends with NULL. */
     const char *const *prepare[N_PREPARES];
-    /* Returns whether the parts of attention that a model spells out stay as they are, since the
-     * backend takes the parts and not the whole: softmax is taken of `scores`, which are masked by
-     * a choice or not, and n is the product with the values.  NULL: never. */
+    /* Returns whether attention that a model spells out shall keep its parts, because the
+     * backend takes the parts but not the whole.  `scores` is the operand of softmax, which a
+     * where may have masked, and n is the product with the values.  NULL: never. */
     bool (*keeps_parts)(const Node *scores, bool is_masked_by_choice, const Node *n);
 
-    unsigned (*spec)(const Node *n); /* bits of Spec; of a node that it takes; NULL: none */
+    unsigned (*spec)(const Node *n); /* the bits of Spec for a node that it takes; may be NULL */
 
-    /* Seconds n takes here; node_seconds() is what it takes in a kernel. */
+    /* Estimates the seconds that n takes here; node_seconds() estimates those of the kernel. */
     double (*cost)(const Node *n);
-    /* Seconds that n takes with integers as one bit of Spec says, and those that quantizing v or
-     * dequantizing it takes.  NULL: the backend is no faster with integers. */
+    /* Estimate the seconds that n takes with integers in the way of one bit of Spec, and those
+     * that it takes to quantize or dequantize v.  NULL: the backend is not faster with integers. */
     double (*cost_integers)(const Node *n, unsigned spec);
     double (*cost_convert)(const Value *v, unsigned spec);
-    double call_cost;        /* of one call */
-    double cost_of_byte;     /* that enters or leaves */
+    double call_cost;        /* seconds for one call */
+    double cost_of_byte;     /* seconds for each byte that enters or leaves a call */
 
-    /* The region `body` as the backend's bytes, in the program's arena.  Weights become states
-     * of kind ST_NAMED.  What a profile tells of the blob has handles: nodes of `body`, counted
-     * from 0.  False: reported. */
+    /* Writes the region `body` as bytes of the backend, in the program's arena.  Weights become
+     * states of kind ST_NAMED.  A profile of the blob refers to nodes of `body` by their number,
+     * counted from 0.  Returns false if it fails, which is reported. */
     bool (*lower)(Graph *body, Arena *tmp, Diag *d, Blob *out);
 } Backend;
 

@@ -1,25 +1,26 @@
-/* cut.h -- the cheapest cut between a source and a sink: who goes to which of two sides, where each
- * has a price on either and so has what lies between.  All of it lives in the arena.
- */
+/* cut.h -- the minimum cut between a source and a sink: it divides nodes into two sides.  A node
+ * costs something on either side, and so does an edge between nodes on different sides.  All
+ * memory is the arena's. */
 #ifndef ETC_CUT_H
 #define ETC_CUT_H
 
 #include "ir/ir.h"
 
-/* Nodes 0 .. n - 1, and two more. */
+/* A graph with nodes 0 .. n - 1, the source and the sink. */
 typedef struct Cut Cut;
 #define CUT_SOURCE(n) (n)
 #define CUT_SINK(n) ((n) + 1)
-#define CUT_NEVER (INT64_C(1) << 60) /* the price of an edge that no cut may cross */
+#define CUT_NEVER (INT64_C(1) << 60) /* the cost of an edge that no cut may cross */
 
 Cut *cut_new(int n, Arena *a);
 
-/* `there` is paid where `from` is on the source's side and `to` on the sink's, `back` the other way
- * round.  The sum of all prices but CUT_NEVER stays below it. */
+/* Adds an edge.  It costs `there` if `from` is on the source's side and `to` on the sink's, and
+ * `back` in the opposite case.  The sum of all costs, those of CUT_NEVER apart, must be below
+ * CUT_NEVER. */
 void cut_edge(Cut *c, int from, int to, int64_t there, int64_t back);
 
-/* The cheapest sides, of several the one with the most on the sink's; once per cut.  False: more
- * than `steps` edges were looked at. */
+/* Computes a minimum cut; of several, the one with the most nodes on the sink's side.  It may be
+ * called once per Cut.  Returns false if it had to look at more than `steps` edges. */
 bool cut_solve(Cut *c, int64_t steps, bool *is_sink);
 
 #endif

@@ -1,24 +1,23 @@
-/* views.h -- what a node says, as a struct: one reader per class of operators, and a builder where
- * passes make such nodes anew.
+/* views.h -- the arguments of a node as a struct: one reader per class of operators, and a builder
+ * for classes that passes make.
  *
- * A view holds values of the node's graph and numbers that are known before the model runs; it is
- * taken from the node's arguments by their names, so that all rows of a class read alike: conv2d,
- * convolution and etc.integer_convolution are a Conv.  A reader returns false where the node is of
- * another class, or where an argument that the view holds as a number is open; nothing is reported.
- * Axes are counted from 0.  Views own nothing.
- */
+ * A view holds values of the node's graph, and numbers that are known before the model runs.
+ * Readers take arguments by their names, so all operators of a class give the same struct:
+ * conv2d, convolution and etc.integer_convolution are a Conv.  A reader returns false if the
+ * node belongs to another class, or if an argument that the view holds as a number is symbolic.
+ * It reports nothing.  Axes are counted from 0.  Views own nothing. */
 #ifndef ETC_IR_VIEWS_H
 #define ETC_IR_VIEWS_H
 
 #include "ir/ir.h"
 
-enum { VIEW_AXES = 3 }; /* of space, at most */
+enum { VIEW_AXES = 3 }; /* the most spatial axes of an operator */
 
 /* -- products ---------------------------------------------------------------------------------- */
 
-/* A convolution: x [n, in, size...], w [out, in / groups, kernel...], or where it is transposed
- * [in, out / groups, kernel...]; bias [out] or NULL.  Numbers are per axis of space; kernel
- * 0: open. */
+/* A convolution of x [n, in, size...] by w [out, in / groups, kernel...], which is [in, out /
+ * groups, kernel...] if it is transposed.  bias is [out] or NULL.  The arrays have a number per
+ * spatial axis; a kernel of 0 has a symbolic size. */
 typedef struct Conv {
     Value *x, *w, *bias;
     int axes;
@@ -28,14 +27,15 @@ typedef struct Conv {
 } Conv;
 
 bool conv_read(const Node *n, Conv *c);
-/* Over two axes: one of one axis becomes an image of height 1, the axis its width.  False: it has
- * three. */
+/* Makes c a convolution of images: a convolution over one axis becomes one over images of height 1.
+ * Returns false if c has three axes. */
 bool conv_as_image(Conv *c);
 
-/* alpha x w + beta bias, or x w^T + bias where `is_rows`: w is [results, terms], else [terms,
- * results].  x is [..., rows, terms]; with `is_batch` x and w are batches of matrices. */
+/* The product alpha * x w + beta * bias.  x is [..., rows, terms] and w is [terms, results].  With
+ * `is_rows`, w is [results, terms] and the product is x w^T + bias.  With `is_batch`, x and w are
+ * batches of matrices. */
 typedef struct Product {
-    Value *x, *w, *bias; /* bias NULL: none */
+    Value *x, *w, *bias; /* bias may be NULL */
     bool is_rows, is_batch;
     double alpha, beta;
 } Product;
@@ -44,28 +44,29 @@ bool product_read(const Node *n, Product *p);
 
 /* A node that sums an axis of an operand with weights: linear, mm, addmm or a convolution. */
 typedef struct Weighted {
-    Value *x, *w, *bias;             /* bias NULL: none */
-    int x_slot, w_slot, bias_slot;   /* in n->in; -1: none */
-    int w_axis, y_axis;              /* of w and of the result: along which results lie */
-    int x_axis;                      /* that is summed */
+    Value *x, *w, *bias;             /* bias may be NULL */
+    int x_slot, w_slot, bias_slot;   /* indices in n->in; -1: there is none */
+    int w_axis, y_axis;              /* the axis of the output channels in w and in the result */
+    int x_axis;                      /* the axis of x that is summed */
     int64_t groups;
-    bool is_conv, is_scaled;         /* is_scaled: by an alpha or beta that is not 1 */
+    bool is_conv, is_scaled;         /* is_scaled: alpha or beta is not 1 */
 } Weighted;
 
 bool weighted_read(const Node *n, Weighted *v);
 
 /* -- attention --------------------------------------------------------------------------------- */
 
-/* softmax(mask(cap(scale q k^T) + bias)) v, as ir.md says. */
+/* softmax(mask(cap(scale q k^T) + bias)) v; ir.md defines it. */
 typedef struct Attention {
-    Value *q, *k, *v, *mask, *bias;      /* mask, bias NULL: none */
-    double scale, cap, fill;             /* cap 0: none; fill: where a mask of bools is false */
+    Value *q, *k, *v, *mask, *bias;      /* mask and bias may be NULL */
+    double scale, cap, fill;             /* cap 0: there is none; fill: the score where a mask of
+                                            bools is false */
     double dropout;
-    bool is_causal, is_shared, is_empty; /* heads of k and v may be shared; a query without a key
-                                            gives 0, not NaN */
+    bool is_causal, is_shared, is_empty; /* is_shared: several heads of q may share one of k and v;
+                                            is_empty: a query without a key gives 0, not NaN */
 } Attention;
 
-bool attention_read(const Node *n, Attention *a); /* false: or its scale is open */
+bool attention_read(const Node *n, Attention *a);
 Node *attention_build(Graph *g, Node *before, Loc loc, const Attention *a, Diag *d);
 
 /* -- windows and reductions -------------------------------------------------------------------- */
@@ -74,32 +75,32 @@ typedef struct Pool {
     Value *x;
     int axes;
     int64_t kernel[VIEW_AXES], stride[VIEW_AXES], pad[VIEW_AXES], dilation[VIEW_AXES];
-    int64_t divisor; /* 0: the elements under the window */
-    bool is_max, rounds_up, counts_pad;
+    int64_t divisor; /* of an average; 0: the number of elements in the window */
+    bool is_max, rounds_up, counts_pad; /* ceil_mode, count_include_pad */
 } Pool;
 
 bool pool_read(const Node *n, Pool *p);
 
-/* The axes that a reduction goes over: bit i of `axes` stands for axis i of x. */
+/* The axes that a reduction reduces: bit i of `axes` stands for axis i of x. */
 typedef struct Reduce {
     Value *x;
     uint32_t axes;
-    bool keeps; /* reduced axes stay, of size 1 */
+    bool keeps; /* keepdim: reduced axes stay, with size 1 */
 } Reduce;
 
 bool reduce_read(const Node *n, Reduce *r);
-int reduce_list(const Reduce *r, int64_t axis[MAX_RANK]); /* the axes, rising; their number */
-bool reduce_is_space(const Reduce *r); /* of [n, c, h, w], over h and w alone */
+int reduce_list(const Reduce *r, int64_t axis[MAX_RANK]); /* sets the axes, ascending; returns n */
+bool reduce_is_space(const Reduce *r); /* x is [n, c, h, w], and the axes are h and w */
 
-/* (x - mean) / sqrt(variance + eps) * weight + bias; weight, bias NULL: none. */
+/* (x - mean) / sqrt(variance + eps) * weight + bias; weight and bias may be NULL. */
 typedef enum NormKind { NORM_LAYER, NORM_RMS, NORM_GROUP, NORM_BATCH } NormKind;
 
 typedef struct Norm {
     NormKind kind;
     Value *x, *weight, *bias;
-    Value *mean, *var; /* of batch norm: its statistics */
-    int axes;          /* of layer and RMS norm: the last ones that are normalized */
-    int64_t groups;    /* of group norm */
+    Value *mean, *var; /* the statistics of a batch norm */
+    int axes;          /* how many of the last axes a layer or RMS norm normalizes */
+    int64_t groups;    /* of a group norm */
     double eps;
 } Norm;
 
@@ -107,7 +108,7 @@ bool norm_read(const Node *n, Norm *v);
 
 /* -- moves ------------------------------------------------------------------------------------- */
 
-/* x[start : end : step] along an axis; bounds lie within 0 .. size. */
+/* x[start : end : step] along an axis, with 0 <= start <= end <= size. */
 typedef struct Slice {
     Value *x;
     int axis;
@@ -116,11 +117,12 @@ typedef struct Slice {
 } Slice;
 
 bool slice_read(const Node *n, Slice *s);
-/* x[start : end] along the axis; NULL: reported. */
+/* Builds x[start : end] along the axis.  All builders return NULL if they fail, which is
+ * reported. */
 Value *slice_build(Graph *g, Node *before, Loc loc, Value *x, int64_t axis, Dim start, Dim end,
                    Diag *d);
 
-/* x[index] along an axis, which goes; the index counts from 0. */
+/* x[index] along an axis, which the result does not have.  The index is not negative. */
 typedef struct Select {
     Value *x;
     int axis;
@@ -130,48 +132,49 @@ typedef struct Select {
 bool select_read(const Node *n, Select *s);
 Value *select_build(Graph *g, Node *before, Loc loc, Value *x, int64_t axis, Dim index, Diag *d);
 
-/* Elements start .. start + count of an axis, in one run: a slice of step 1, or a select, whose axis
- * goes. */
+/* Neighbouring elements start .. start + count - 1 along an axis: a slice of step 1, or a
+ * select. */
 typedef struct Narrow {
     Value *x;
     int axis;
     Dim start, count;
-    bool drops; /* the axis */
+    bool drops; /* it is a select: the result does not have the axis */
 } Narrow;
 
 bool narrow_read(const Node *n, Narrow *s);
 
-/* Operands one behind the other along an axis of the result. */
+/* Operands that are concatenated along an axis of the result. */
 typedef struct Concat {
     Value *const *part;
     int count, axis;
 } Concat;
 
 bool concat_read(const Node *n, Concat *c);
-/* NULL: reported. */
 Value *concat_build(Graph *g, Node *before, Loc loc, int count, Value *const *part, int64_t axis,
                     Diag *d);
 Value *clone_build(Graph *g, Node *before, Loc loc, Value *x, Diag *d);
 
-/* Axis i of the result is axis[i] of x: permute, transpose or t. */
+/* A permute, transpose or t: axis i of the result is axis[i] of x. */
 typedef struct Permute {
     Value *x;
     int rank, axis[MAX_RANK];
 } Permute;
 
 bool permute_read(const Node *n, Permute *p);
-bool permute_swaps_last(const Permute *p); /* the last two axes change places, and no others */
+bool permute_swaps_last(const Permute *p); /* it only exchanges the last two axes */
 
 /* -- pointwise --------------------------------------------------------------------------------- */
 
-/* yes where the condition holds, else no; NULL: a number. */
+/* The elements of `yes` where the condition is true, else those of `no`.  NULL stands for a
+ * number. */
 typedef struct Where {
     Value *condition, *yes, *no;
 } Where;
 
 bool where_read(const Node *n, Where *c);
 
-/* min(max(x, lo), hi): clamp, hardtanh, relu; infinite where a side is open, never NaN. */
+/* min(max(x, lo), hi): clamp, hardtanh or relu.  A side without a bound is infinite; neither is
+ * NaN. */
 typedef struct Clamp {
     Value *x;
     double lo, hi;
@@ -184,62 +187,63 @@ bool clamp_read(const Node *n, Clamp *c);
 typedef struct Resize {
     Value *x;
     bool is_linear, aligns_corners;
-    double factor[2]; /* of the last two axes; 0: not given */
+    double factor[2]; /* the scale factors of the last two axes; 0: only the size is given */
 } Resize;
 
 bool resize_read(const Node *n, Resize *r);
 
 /* -- integers ---------------------------------------------------------------------------------- */
 
-/* Scale and zero point between real numbers and integers: real = scale (integer - zero). */
+/* A quantize or dequantize with its qparams: real = scale * (integer - zero). */
 typedef enum QKind { Q_TENSOR, Q_CHANNEL, Q_TOKEN } QKind;
 
 typedef struct QParams {
     QKind kind;
-    bool undoes;    /* a dequantize */
-    Value *x;       /* what goes in */
-    Value *scales, *zeros; /* as tensors: of channels, tokens, or known at run time; NULL: the
-                              numbers below, zeros also: all 0 */
+    bool undoes;    /* it is a dequantize */
+    Value *x;       /* the operand */
+    Value *scales, *zeros; /* tensors with a number per channel or token, or computed at run time.
+                              scales NULL: the numbers below count; zeros NULL: all are 0 */
     double scale;
-    int64_t zero, lo, hi;
-    int axis;       /* of channels */
+    int64_t zero, lo, hi; /* integers lie in lo .. hi */
+    int axis;       /* the axis of channels */
     EtcDtype dtype; /* of the integers */
 } QParams;
 
 bool qparams_read(const Node *n, QParams *q);
-/* Builds the quantize, or dequantize to f32 if q->undoes, of x by the numbers of q, before a node, or at
- * the end of the graph where that is NULL.  Returns the result; NULL: reported. */
+/* Builds the quantize (the dequantize to f32 if q->undoes) of x by the numbers of q, before
+ * `before`; NULL: at the end of the graph. */
 Value *qparams_build(Graph *g, Node *before, Loc loc, Value *x, const QParams *q, Diag *d);
-/* Numbers alone: scale as a float, zero point, dtype. */
+/* Compares scale (as float), zero point and dtype; both must have numbers, not tensors. */
 bool qparams_equal(const QParams *a, const QParams *b);
 
 /* -- access.c: how a node moves data ----------------------------------------------------------- */
 
-/* Returns whether argument `dim` names the axes that the node goes along: those it sums, cuts or
- * joins. */
+/* Returns whether argument `dim` names the axes that the node sums, cuts or joins. */
 bool access_names_axes(const Node *n);
-int access_axes(const Node *n); /* position of the argument that names axes; -1: there is none */
+int access_axes(const Node *n); /* the position of the argument that names axes, or -1 */
 
-/* Returns the axis of a move's result that has the elements of `axis` of its operand.  -1: n is no
- * move, or does not keep that axis whole. */
+/* Returns the axis of the result that has the elements of `axis` of the operand, if n only moves
+ * elements and keeps this axis whole; else -1. */
 int access_axis(const Node *n, int axis);
 
-/* Returns how many rows of an image `rows` rows of windows read. */
+/* Returns how many rows of an image are read for `rows` neighbouring rows of windows. */
 int64_t access_window(int64_t rows, int64_t kernel, int64_t stride, int64_t dilation);
 
-/* How a contiguous tensor of static sizes is `rows` equal runs of bytes: its first `axes` sizes make
- * `each` times as many.  The axes before `lead` are of size 1 where there are no others. */
+/* A division of a contiguous tensor of static sizes into equal runs of bytes, its rows: the
+ * product of its first `axes` sizes is `each` times the number of rows.  The axes before `lead`
+ * have size 1. */
 typedef struct RowSplit {
     int axes, lead;
     int64_t each;
 } RowSplit;
 
-/* False: its leading sizes do not make a multiple of `rows`. */
+/* Divides a tensor into `rows` rows.  Returns false if no product of leading sizes is a multiple of
+ * `rows`. */
 bool rows_split(Type t, int64_t rows, RowSplit *s);
 
-/* What some rows of result 0 of a node need of operand i: the same rows, all of it, or nobody
- * knows. */
+/* What is needed of an operand to compute some rows of result 0: the same rows of it (ROWS_CUT),
+ * all of it (ROWS_WHOLE), or it is unknown (ROWS_NONE). */
 typedef enum RowAccess { ROWS_NONE, ROWS_WHOLE, ROWS_CUT } RowAccess;
-RowAccess access_rows(const Node *n, int i, RowSplit s); /* s: of result 0 */
+RowAccess access_rows(const Node *n, int i, RowSplit s); /* s divides result 0 */
 
 #endif
