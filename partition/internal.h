@@ -1,4 +1,4 @@
-/* internal.h -- what the files of partition/ share. */
+/* internal.h -- shared by the files of partition/. */
 #ifndef ETC_PARTITION_INTERNAL_H
 #define ETC_PARTITION_INTERNAL_H
 
@@ -9,7 +9,7 @@
 
 enum { NOBODY = -1 };
 
-/* A graph whose nodes are given away.  Indices of nodes count in the order of the graph. */
+/* A graph whose nodes are assigned to backends.  Node indices count in the order of the graph. */
 typedef struct Split {
     Graph *g;
     Program *p;
@@ -17,25 +17,26 @@ typedef struct Split {
     Uses uses;
     int n;
     Node **node;
-    int *taker; /* by node: backend in the program's chain, or NOBODY */
-    int *maker; /* by value index: node, or NOBODY */
-    int *level, *region; /* by node; region: or NOBODY */
+    int *taker; /* by node: the index of its backend in the session's chain, or NOBODY */
+    int *maker; /* by value index: the node that computes it, or NOBODY */
+    int *level, *region; /* by node; the region may be NOBODY */
     int n_regions;
-    Refusal *refusal; /* by node, of those nobody takes */
+    Refusal *refusal; /* by node, for those that no backend takes */
 } Split;
 
-extern const Refusal region_refusal; /* of what a backend takes and does not get */
+extern const Refusal region_refusal; /* for a node that a backend takes but does not get */
 void choose_takers(Split *s);
 
 /* -- extract.c --------------------------------------------------------------------------- */
 
-/* Returns whether v is made of constants alone: each region that reads it takes it along. */
+/* Returns whether v is computed from constants alone.  Each region that reads it then has a
+ * copy. */
 bool value_goes_along(const Value *v);
 
-/* One call of the backend in the place of nodes that stand one behind the other in the graph; they
- * stay, unread once graph_replace has been called with `with` (by value index: what stands for
- * their results).  `inner`: as outline_start has it.  region_of, by value index: the region of the
- * node that makes it.  Returns the graph in the call; NULL: reported. */
+/* Makes one call of the backend for neighbouring nodes of the graph.  The nodes stay; nobody
+ * reads them after graph_replace was called with `with`.  `inner` is that of outline_start.
+ * region_of has, by value index, the region of the node that computes the value.  Returns the
+ * graph in the call, or NULL if it fails, which is reported. */
 const Graph *extract_region(Graph *g, Node **member, int n, const Uses *uses, const int *region_of,
                             const Backend *b, Value **inner, Value **with, Arena *tmp, Diag *d);
 
