@@ -1,7 +1,7 @@
-/* composite.h -- rules of composites.txt: their text, their form once parsed, and their play.
+/* composite.h -- the rules of composites.txt and spelled.txt: text, parsed form, and
+ * interpretation.
  *
- * Forms lie in the program's arena and are made once per program, where a model first uses a rule.
- */
+ * A rule is parsed when a model first uses it.  Its form lies in the program's arena. */
 #ifndef ETC_PASSES_COMPOSITE_H
 #define ETC_PASSES_COMPOSITE_H
 
@@ -9,8 +9,8 @@
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-/* The operators or the function that a rule is of, and what stands behind: "(a, b)" of a function,
- * then "= e" or ": statements".  composites.c is generated; rows are in the order of their names. */
+/* A rule.  `name` is the operator or function that it defines, `text` what follows: "(a, b)" if
+ * it is a function, then "= e" or ": statements".  The table is generated and sorted by name. */
 typedef struct Composite {
     const char *name, *text;
 } Composite;
@@ -22,7 +22,7 @@ extern const int n_composites, n_spelled;
 
 typedef enum FormKind {
     FORM_LITERAL,
-    FORM_NAME,   /* local `index` */
+    FORM_NAME,   /* the local variable with number `index` */
     FORM_LIST,
     FORM_EACH,   /* [for local in a..b: e] */
     FORM_INDEX,  /* x[i] */
@@ -32,46 +32,48 @@ typedef enum FormKind {
     FORM_AND,
     FORM_OR,
     FORM_CHOOSE, /* c ? a : b */
-    FORM_SIGN,   /* a sign b; `index` is the sign's */
-    FORM_CALL,   /* of a rule's function, a function of data, or an operator, whichever there is */
-    FORM_ASSIGN, /* e, to the locals `local`[0..n_locals) */
-    FORM_IF,     /* c, block, block or NULL */
-    FORM_FOR,    /* a, b, block; local `index` */
-    FORM_LOOP,   /* condition, block; carries the locals `local` */
+    FORM_SIGN,   /* a sign b, such as a + b; `index` is the number of the sign */
+    FORM_CALL,   /* calls a function of a rule, a built-in function or an operator */
+    FORM_ASSIGN, /* assigns e to the locals `local`[0..n_locals) */
+    FORM_IF,     /* its parts are c, a block, and another block or NULL */
+    FORM_FOR,    /* its parts are a, b and a block; the local `index` counts */
+    FORM_LOOP,   /* its parts are a condition and a block; the locals `local` are carried */
     FORM_RETURN,
     FORM_REFUSE,
-    FORM_STAY,   /* the node is left as it is */
+    FORM_STAY,   /* leaves the node as it is */
     FORM_BLOCK,
 } FormKind;
 
 typedef struct Form {
     FormKind kind;
     int n, index, n_locals, depth;
-    struct Form **part;
+    struct Form **part; /* n of them */
     const int *local;
-    const char **key; /* of a call's arguments, by part; NULL: given by position */
+    const char **key; /* the names of a call's arguments, by part; NULL: it is given by position */
     Arg literal;
-    int rule, function; /* of a call: of composites, and of functions of data; -1: none */
+    int rule, function; /* of a call: the number of the rule or of the built-in function; or -1 */
     OpId op;
-    const CustomOp *custom; /* of a user's own, or NULL */
-    const char *name;   /* of a call, for messages */
+    const CustomOp *custom; /* the operator of --ops that is called, or NULL */
+    const char *name;   /* what is called, for messages */
 } Form;
 
 typedef struct RuleBody {
     Form *form;
-    const char **local; /* names; the first n_given are those of "(a, b)" */
+    const char **local; /* the names of locals; the first n_given are the parameters "(a, b)" */
     int n_locals, n_given;
-    bool is_expression; /* what it comes to is returned */
+    bool is_expression; /* the rule returns the value of an expression */
 } RuleBody;
 
-int rule_find(const char *name); /* in composites; -1: none */
-const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: reported */
+int rule_find(const char *name); /* the number of a composite; -1: there is none */
+const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: it has an error, reported */
 
-/* The same of a text that a user wrote, whose names are the arguments of s: an expression, or
- * statements.  NULL: fault says what is wrong, and before what. */
+/* What is wrong with a rule that a user wrote, and the text where it was noticed. */
 typedef struct RuleFault {
     const char *what, *at;
 } RuleFault;
+
+/* Parses a user's rule for an operator with schema s: an expression, or statements.  Its names are
+ * the arguments of s.  Returns NULL if it is wrong, and sets *fault. */
 
 const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const CustomOps *custom,
                           bool is_expression, RuleFault *fault);
@@ -79,98 +81,103 @@ const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const Cus
 /* A rule of spelled.txt. */
 typedef struct Spelled {
     const char *name;
-    const Form *from, *condition; /* condition NULL: there is none */
-    RuleBody to; /* all names are given */
+    const Form *from, *condition; /* condition may be NULL */
+    RuleBody to; /* its names are those that `from` binds */
 } Spelled;
 
-OpId spelled_key(int rule); /* an operator that its form has */
-const Spelled *spelled_rule(Program *p, int rule, Diag *d); /* NULL: reported */
+OpId spelled_key(int rule); /* an operator that `from` contains, to find the rule by */
+const Spelled *spelled_rule(Program *p, int rule, Diag *d); /* NULL: it has an error, reported */
 
-/* -- play -------------------------------------------------------------------------------------- */
+/* -- interpretation: a Play runs a rule for one node and builds the nodes that replace it ------ */
 
-/* Rounds of loops and items of lists, for all nodes of a graph: so many, and more for each value
- * that the graph has.  A node that is built counts as some of them. */
+/* The units of work that the rules may do for all nodes of a graph: MOST_WORK, and WORK_OF_VALUE
+ * more for each value of the graph.  A turn of a loop or an item of a list is one unit, a node
+ * that is built WORK_OF_NODE. */
 enum { MOST_WORK = 1 << 18, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
 
-/* Returns whether rules have done less than half the work that they may do. */
+/* Returns whether rules have done less than half of that. */
 bool play_has_room(const Rewrite *r);
 enum { MOST_ARGS = 16, MOST_RESULTS = 8, MOST_DEPTH = 24, MOST_LOCALS = 40 };
-enum { MOST_NESTED = 100, MOST_LISTS = 4 }; /* of forms in forms, and lists in lists */
+enum { MOST_NESTED = 100, MOST_LISTS = 4 }; /* how deep forms and lists may be nested */
 
 typedef struct Play {
     Rewrite *r;
-    Node *n;          /* what is rewritten */
-    const char *rule; /* its name, for messages */
+    Node *n;          /* the node that is rewritten */
+    const char *rule; /* the name of the rule, for messages */
     bool failed, returned, stays;
-    bool is_type;     /* a result's sizes or dtype are asked: no nodes are built */
-    int depth;        /* of calls of functions */
-    Value **value;    /* tensors that arguments stand for, by slot */
+    bool is_type;     /* the rule computes the sizes or dtype of a result and builds no nodes */
+    int depth;        /* how deep calls of functions are nested */
+    Value **value;    /* the tensors that arguments refer to by slot */
     int n_values;
-    Arg result[MOST_RESULTS]; /* of the last call or return */
+    Arg result[MOST_RESULTS]; /* the results of the last call or return */
     int n_results;
 } Play;
 
-/* The arguments of a call.  One whose key is NULL is given by position. */
+/* The arguments of a call.  An argument whose key is NULL is given by its position. */
 typedef struct Given {
     Arg v[MOST_ARGS];
     const char *key[MOST_ARGS];
     int n;
 } Given;
 
-/* Values that a rule computes are arguments; the slot of an ARG_VALUE is one of p->value. */
-Arg of_value(Play *p, Value *v);     /* NULL: it could not be built, as was reported */
-Value *tensor(const Play *p, Arg a); /* NULL: it is none */
+/* Data of a rule have the type Arg.  A tensor is an ARG_VALUE whose slot is an index in
+ * p->value. */
+Arg of_value(Play *p, Value *v);     /* v NULL: building it failed; so does the play */
+Value *tensor(const Play *p, Arg a); /* NULL: it is no tensor */
 Arg of_float(double f);
 Arg of_dim(Dim d);
 Arg of_bool(bool b);
-Arg list_new(Play *p, int n, Arg **item); /* empty once the play failed */
+Arg list_new(Play *p, int n, Arg **item); /* an empty list if the play has failed */
 
-Arg play_wrong(Play *p, const char *what);  /* a fault of the rule */
-Arg play_misfit(Play *p, const char *what); /* of the rule, or of operands that none checked */
-Arg play_refuse(Play *p, const char *why);  /* of what the model asks */
-bool play_work(Play *p, int64_t units);     /* false: refused, as too much */
-Arg play_node(Play *p, OpId op, const Given *g); /* its first result; all are in p->result */
-Arg play_no_node(Play *p); /* refuses one, where a type is asked */
-Arg play_body(Play *p, const RuleBody *body); /* the same of a user's rule of the node */
-Arg play_given(Play *p, const RuleBody *body, const Given *g); /* of one whose names are given */
+/* These end the play with an error. */
+Arg play_wrong(Play *p, const char *what);  /* the rule has a fault */
+Arg play_misfit(Play *p, const char *what); /* the rule has a fault, or operands are wrong */
+Arg play_refuse(Play *p, const char *why);  /* the model asks for something that is not supported */
+bool play_work(Play *p, int64_t units);     /* counts work; refuses if it is too much */
 
-/* composite_loop.c: nodes of a loop behind `before`, what they name the carried tensors by, and what
- * they leave. */
+Arg play_node(Play *p, OpId op, const Given *g); /* returns its first result; p->result has all */
+Arg play_no_node(Play *p); /* ends a play with is_type, which may not build nodes */
+Arg play_body(Play *p, const RuleBody *body); /* runs a rule; its names are the node's arguments */
+Arg play_given(Play *p, const RuleBody *body, const Given *g); /* runs it on these */
+
+/* composite_loop.c: the nodes after `before` that are a part of a loop, the values that stand
+ * for the carried tensors in them, and their results. */
 typedef struct LoopPart {
-    Node *before; /* NULL: none is before */
+    Node *before; /* NULL: the part begins with the first node of the graph */
     Value *in[MOST_RESULTS], *out[MOST_RESULTS];
     int n_out;
 } LoopPart;
 
-Value *play_carried(Play *p, const Value *like); /* stands for one while nodes are built */
-/* Makes the nodes of both parts a loop, and p->result what it carries at last. */
+Value *play_carried(Play *p, const Value *like); /* stands for a carried tensor */
+/* Makes a loop of the nodes of both parts.  p->result is then what it carries after the last
+ * turn. */
 void play_loop(Play *p, const LoopPart *test, const LoopPart *body, Value *const *start);
 
-/* Puts what the body returns in the place of the node; false: reported. */
+/* Replaces the node by what the body returns.  Returns false if that fails, which is reported. */
 bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name);
 
-Arg play_argument(Play *p, Arg a); /* of the node; its values become slots here */
-Arg play_own(Play *p);             /* what the operator's own rule makes of the node */
-Arg play_half(Play *p, int64_t which, Arg a); /* of a complex tensor; 0: real, 1: imaginary */
-Arg play_halved(Play *p, int64_t which);      /* the node, of that part of each complex operand */
+Arg play_argument(Play *p, Arg a); /* an argument of the node as data of the rule */
+Arg play_own(Play *p);             /* runs the operator's own rule for the node */
+Arg play_half(Play *p, int64_t which, Arg a); /* the real (0) or imaginary (1) part */
+Arg play_halved(Play *p, int64_t which); /* the node with each complex operand replaced by a part */
 
 Dim dim_of(Play *p, Arg a);
-int64_t int_of(Play *p, Arg a); /* refuses what is open */
+int64_t int_of(Play *p, Arg a); /* refuses a symbolic size */
 
-/* composite_data.c: arithmetic, of tensors too, and functions of what is known. */
-int sign_at(const char *s);     /* the sign at a text's start; -1: there is none */
-int sign_level(int i);          /* how close it binds: 0 compares, 1 sums, 2 products */
+/* composite_data.c: arithmetic, also of tensors, and built-in functions of known data. */
+int sign_at(const char *s);     /* the number of the sign that the text begins with, or -1 */
+int sign_level(int i);          /* its precedence: 0 comparisons, 1 sums, 2 products */
 const char *sign_text(int i);
-bool sign_is(int i, OpId op); /* what the sign means of tensors, or of a tensor and a number */
+bool sign_is(int i, OpId op); /* op is what the sign means for tensors, or a tensor and a number */
 bool sign_commutes(int i);
 Arg play_sign(Play *p, int i, Arg a, Arg b);
 Arg play_negate(Play *p, Arg a);
 Arg play_index(Play *p, Arg list, Arg at);
-Arg play_part(Play *p, Arg list, Arg from, Arg to); /* none: to the end */
-int function_find(const char *name);  /* -1: none */
-bool function_is_public(int fn);      /* rules of a user may call it */
-bool function_is_operator(int fn); /* the name is an operator's too */
-bool function_takes(int fn, Arg first); /* else it is the operator */
+Arg play_part(Play *p, Arg list, Arg from, Arg to); /* `to` is none: to the end */
+int function_find(const char *name);  /* the number of a built-in function, or -1 */
+bool function_is_public(int fn);      /* a user's rules may call it */
+bool function_is_operator(int fn); /* an operator has the same name */
+bool function_takes(int fn, Arg first); /* not the operator of its name */
 Arg play_function(Play *p, int fn, const Given *g);
 
 #endif
