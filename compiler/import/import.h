@@ -171,7 +171,8 @@ MUST_USE bool onnx_about(Arena *a, Files *files, const char *path, OnnxAbout *ou
 MUST_USE bool import_safetensors(Program *p, const char *path, Files *files, Diag *d);
 
 /* The same for n bytes in memory, into which the program points. */
-MUST_USE bool import_safetensors_bytes(Program *p, const char *name, uint8_t *data, size_t n, Diag *d);
+MUST_USE bool import_safetensors_bytes(Program *p, const char *name, uint8_t *data, size_t n,
+                                       Diag *d);
 
 /* -- weights of textual programs -------------------------------------------------------------- */
 
