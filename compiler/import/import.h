@@ -109,11 +109,11 @@ ImportKind import_kind(Files *files, const char *path, Diag *d);
  * which is reported; so do all functions below. */
 MUST_USE Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d);
 
-/* The same for n bytes of an archive in memory.  `data` is changed, and the program points into it,
- * so it must outlive the program. */
+/* Imports n bytes of an archive in memory.  `data` is changed, and the program points into it, so it
+ * must outlive the program. */
 MUST_USE Program *import_pt2_bytes(Arena *a, const char *name, uint8_t *data, size_t n, Diag *d);
 
-/* The same for n bytes of a model.json whose unpacked folder is `dir`. */
+/* Imports n bytes of a model.json whose unpacked folder is `dir`. */
 MUST_USE Program *import_json_bytes(Arena *a, const char *name, const uint8_t *data, size_t n,
                                     const char *dir, Diag *d);
 
