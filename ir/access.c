@@ -175,7 +175,7 @@ static RowAccess pointwise_rows(const Value *x, const Value *y, RowSplit s)
     return is_whole ? ROWS_WHOLE : cut_if(is_cut && missing < s.axes);
 }
 
-/* All axes that it names lie behind the first ones. */
+/* Returns whether all axes that the node names come after the first ones, which are cut. */
 static bool axes_behind(const Node *n, RowSplit s)
 {
     int64_t axis[MAX_RANK] = {0};

@@ -1,7 +1,8 @@
-/* bank.c -- bytes of which equal ones are kept once.
+/* bank.c -- stores strings of bytes, equal ones once.
  *
- * Weights may be large and mostly differ, so a few words of them say which others to compare them
- * with.  Who agrees with another in those words is found by all its bytes. */
+ * Weights are large and mostly differ.  So the first table has a few words of each string as its
+ * key.  Only strings that agree in these words go into the second table, whose key is all their
+ * bytes. */
 #include "ir/table.h"
 
 enum { SAMPLES = 16, BY_SAMPLES = 0, BY_ALL = 1 };

@@ -1,13 +1,13 @@
-/* blas.c -- products of matrices and convolutions by OpenBLAS, for who asks for speed before bits.
+/* blas.c -- matrix products and convolutions by OpenBLAS, for --fast-calibrate, which prefers speed
+ * to reproducible bits.
  *
- * The library is loaded when it is asked for: it triples the time that a process takes to start.
- * Its products stand in for those of the table of cores, so the kernels around them, which check
- * and resize, stay the same.  A core knows nothing but its arguments; what it needs beside them
- * lies behind the scratch that a kernel may use.
+ * The library is loaded at the first use, because loading it triples the start-up time.  Its
+ * products replace those in the table of cores; the kernels around them, which check and resize,
+ * stay the same.  A core gets only its arguments, so further data lies behind the scratch memory of
+ * kernels.
  *
- * A convolution writes its windows as columns, a block at a time, and multiplies; where a group has
- * few channels that is no gain, and the kernels' own core does it.
- */
+ * A convolution writes its windows as columns, a block at a time, and multiplies (im2col).  If a
+ * group has few channels this is no faster, and the core of the kernels is used. */
 #include "ir/internal.h"
 #include "runtime-lite/kernels/cores.h"
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ typedef void Gemm(int order, int transpose_a, int transpose_b, int m, int n, int
                   const float *a, int a_row, const float *b, int b_row, float beta, float *c,
                   int c_row);
 
-enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 }; /* of CBLAS */
+enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 }; /* constants of CBLAS */
 
 struct Blas {
     const char *name;
@@ -29,7 +29,7 @@ struct Blas {
 
 enum { COLUMNS = 1 << 20 }; /* floats of a block of windows */
 
-typedef struct Behind { /* behind the scratch */
+typedef struct Behind { /* lies behind the scratch memory */
     const Blas *blas;
     float columns[COLUMNS];
 } Behind;
@@ -69,8 +69,8 @@ static void matmul(const float *a, const float *b, const float *bias, float *y, 
 
 /* -- convolution ------------------------------------------------------------------------------- */
 
-/* Writes what one tap reads of one channel for n pixels of y, from pixel `from` on; padding reads
- * as 0. */
+/* Writes the elements of one channel that one tap reads for n pixels of y, from pixel `from` on.
+ * Padding is 0. */
 static void write_tap(const float *x, const EtcConv *g, int64_t ky, int64_t kx, int64_t from,
                       int64_t n, float *to)
 {

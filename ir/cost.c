@@ -1,5 +1,5 @@
-/* cost.c -- what a node costs: multiply-adds, scratch bytes and seconds in a kernel, at the sizes'
- * upper bounds. */
+/* cost.c -- the cost of a node at the upper bounds of its sizes: multiply-adds, scratch bytes, and
+ * seconds in a kernel. */
 #include "ir/internal.h"
 #include "ir/views.h"
 

@@ -1,27 +1,27 @@
-/* cut.c -- the cheapest cut between a source and a sink.
+/* cut.c -- the minimum cut between a source and a sink, by Dinic's algorithm (1970).
  *
- * Phases of shortest augmenting paths: distances to the sink by a breadth-first search, then paths
- * along falling distances until none is left, each edge that leads nowhere looked at once.  Source:
- * Dinic, 1970.  Paths of a partition are short (nodes hang on the sink themselves), so few phases
- * do.  Work is counted in edges looked at; past the bound the search gives up.
- */
+ * Each phase computes distances to the sink by a breadth-first search, then finds augmenting
+ * paths along falling distances until there is none; an edge that leads nowhere is looked at
+ * once.  Paths of a partition are short, because nodes have edges to the sink, so a few phases
+ * are enough.  The work is the number of edges that are looked at; the search ends if it exceeds
+ * the limit. */
 #include "ir/cut.h"
 #include <string.h>
 
 typedef struct Edge {
     int to;
-    int64_t room; /* of its twin, at index ^ 1, the flow that may go back */
+    int64_t room; /* the residual capacity; the reverse edge is at index ^ 1 */
 } Edge;
 
 struct Cut {
     Arena *arena;
     int n, n_edges;
-    int *from; /* by edge */
+    int *from; /* by edge: the node where it starts */
     Edge *edge;
-    int *first, *at; /* by node: its edges are out[first .. next's first); the next to try */
+    int *first, *at; /* by node: out[first[v] .. first[v + 1]) are its edges; at: the next */
     int *out;
-    int *far;   /* by node: edges to the sink, -1: it is not reached */
-    int *queue; /* nodes; of a path, its edges */
+    int *far;   /* by node: the distance to the sink; -1: it is not reached */
+    int *queue; /* of nodes; also the edges of a path */
     int64_t left;
 };
 
@@ -93,7 +93,7 @@ static int next_edge(Cut *c, int v)
     return -1;
 }
 
-/* Sends what fits along the path of n edges; returns how many of them, from the source on, still
+/* Sends as much flow as fits along a path of n edges.  Returns how many of its first edges still
  * have room. */
 static int augment(Cut *c, const int *path, int n)
 {

@@ -1,4 +1,4 @@
-/* escape.c -- what may not stand as it is, and what stands for it. */
+/* escape.c -- which characters are escaped in each kind of text, and how. */
 #include "ir/escape.h"
 #include <string.h>
 
@@ -6,8 +6,8 @@
 
 enum { NO_UTF8 = 0x110000 };
 
-/* The character at s, of `left` bytes, and how many of them it has; a byte that is none is NO_UTF8.
- * Overlong forms, surrogates and what is beyond U+10FFFF are none. */
+/* Reads the character at s, which has `left` bytes, and returns its length.  A byte that is not
+ * UTF-8 gives NO_UTF8; so do overlong forms, surrogates and numbers above U+10FFFF. */
 static size_t decode(const char *s, size_t left, uint32_t *c)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -45,8 +45,8 @@ static bool is_control(uint32_t c)
 
 enum { MOST = 8 };
 
-/* Writes the escape of a character of n bytes that may stand in no text, or of its first byte
- * alone, where texts are escaped by bytes.  Returns how many bytes the escape stands for. */
+/* Writes the escape of a character of n bytes that is escaped in all kinds of text.  Kinds that
+ * escape by bytes escape only its first byte.  Returns how many bytes were escaped. */
 static size_t stand_in(EscapeKind kind, unsigned char byte, uint32_t c, size_t n, char to[MOST])
 {
     bool by_byte = kind == ESCAPE_IR || (kind != ESCAPE_JSON && (c < 0x80 || c == NO_UTF8));
@@ -55,7 +55,7 @@ static size_t stand_in(EscapeKind kind, unsigned char byte, uint32_t c, size_t n
     return by_byte ? 1 : n;
 }
 
-/* ASCII that may stand in any text, but not as it is in this one. */
+/* Returns whether an ASCII character that is printable is escaped in this kind of text. */
 static bool is_special(EscapeKind kind, const char *s)
 {
     static const char *const set[] = {"", "<>&\"'", "\"\\", "\"\\", "\"\\?", "\\?"};
@@ -75,8 +75,8 @@ static void put_special(EscapeKind kind, char c, char to[MOST])
         snprintf(to, MOST, "\\%c", c);
 }
 
-/* Writes the escape of the character at s to `to`, or "" where it may stand as it is; n bytes and a
- * NUL lie at s.  Returns how many bytes are done with. */
+/* Writes the escape of the character at s to `to`, or "" if it is not escaped.  At s are n bytes
+ * and a NUL.  Returns how many bytes the character has. */
 static size_t next(EscapeKind kind, const char *s, size_t n, char to[MOST])
 {
     uint32_t c;

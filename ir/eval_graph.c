@@ -1,12 +1,13 @@
-/* eval_graph.c -- runs a graph node by node; where it is planned, in the memory of its plan.
+/* eval_graph.c -- evaluates a graph node by node; a planned graph in the memory of its plan.
  *
- * Unplanned, every value has bytes of its own.  Planned, tensors lie at their places in pools that
- * start as NaNs and turn into NaNs again where nothing live lies any more, so that a kernel which
- * reads too early, too late or what another value has overwritten cannot give the right result.
- * Memory of the caller (in, out, state) is apart from the pools.
+ * If the graph is not planned, every value has bytes of its own.  If it is planned, tensors lie at
+ * their places in pools.  Pools are filled with NaNs at the start, and bytes become NaNs again when
+ * their value dies.  So a kernel that reads too early, too late, or bytes that another value has
+ * overwritten cannot give the right result.  Memory of the caller (in, out, state) is separate.
  *
- * Bodies of groups and delegates have no places: they run unplanned, and their results are copied
- * to the places of the node's outputs.  Branches share the memory of the graph around them. */
+ * Bodies of groups and delegates are not planned: they run without places, and their results are
+ * copied to the places of the node's outputs.  Branches share the memory of the graph around
+ * them. */
 #include "ir/internal.h"
 #include <string.h>
 
@@ -26,7 +27,7 @@ typedef struct Memory {
 } Memory;
 
 typedef struct Slot {      /* a value of a graph at run time */
-    EtcTensor *dense;      /* what kernels see; of a strided place, not yet or no longer there */
+    EtcTensor *dense;      /* the tensor for kernels; a strided place is copied to and from it */
     uint8_t *place;        /* NULL: a buffer of its own */
     const int64_t *stride; /* in elements, of a place that is not dense; else NULL */
     int last;              /* number of the last node that reads it; INT_MAX past the end */
@@ -37,7 +38,7 @@ typedef struct Run {
     const Graph *graph;
     EvalContext *c;
     Memory *m;    /* NULL: unplanned */
-    bool in_body; /* of a group or delegate: only states have places */
+    bool in_body; /* it is the body of a group or delegate, where only states have places */
     Slot *slot;
 } Run;
 
@@ -59,7 +60,7 @@ static void poison_bytes(uint8_t *from, uint8_t *to)
         *from = nan[(uintptr_t)from % 8];
 }
 
-/* Poisons what no live span of index `first` or above covers. */
+/* Fills bytes with NaNs unless a live span with an index of at least `first` covers them. */
 static void poison(const Memory *m, int first, uint8_t *from, uint8_t *to)
 {
     for (int i = first; i < m->n_live; i++) {
@@ -239,7 +240,7 @@ static bool has_place(const Run *r, const Value *v)
     return r->m && !r->in_body && v->place.pool != POOL_NONE && v->type.rank != SCALAR;
 }
 
-/* Gives v a tensor: at its place, or with bytes of its own. */
+/* Gives v a tensor, either at its place or with bytes of its own. */
 static bool bind(Run *r, const Value *v, EtcTensor *t)
 {
     Slot *s = &r->slot[v->index];
@@ -351,7 +352,7 @@ static bool bind_all(Run *r, EtcTensor *const *in)
     return ok;
 }
 
-/* Numbers of the last reader of each value; results and what updates read stay. */
+/* Finds the last reader of each value.  Results, and values that updates read, never die. */
 static void find_last(Run *r)
 {
     const Graph *g = r->graph;
@@ -491,7 +492,7 @@ static bool run_region(const Node *n, const Graph *g, EtcTensor *const *operand,
     return true;
 }
 
-/* One turn of a loop; `*more`: what it carries may want another. */
+/* Runs one turn of a loop.  *more says whether there may be another. */
 static bool run_turn(const Node *n, EtcTensor *const *operand, EvalContext *c, Memory *m,
                      bool in_body, bool *more)
 {
@@ -545,7 +546,7 @@ static bool run_nested(Run *r, const Node *n, EtcTensor *const *in, EtcTensor *c
     return ok;
 }
 
-/* The element of a tensor may be what a symbol stands for. */
+/* Sets a symbol if the node defines it as the element of a tensor. */
 static void tell_symbol(const Run *r, const Node *n, const EtcTensor *item)
 {
     const Symbol *s;

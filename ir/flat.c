@@ -1,12 +1,12 @@
-/* flat.c -- FlatBuffers writer: children first, the root last, from the end of the buffer down.
+/* flat.c -- writes FlatBuffers from the end of the buffer to its start: children first, the root
+ * last.
  *
- * A FlatRef is an object's distance from the end of the buffer, so it stays true while the buffer
- * grows at its front.  A table's fields are kept until flat_end, which lays them out by falling
- * size: no padding between them, and equal sets of fields give equal vtables, which are shared.
- * Alignment holds from the end; flat_finish makes the whole a multiple of the largest, so that it
- * holds from the start too.  The host is little-endian, as the format is.
- * Source: FlatBuffers internals document.
- */
+ * A FlatRef is an object's distance from the end of the buffer, so it stays valid while the
+ * buffer grows at its front.  A table's fields are collected until flat_end, which writes the
+ * largest first: so there is no padding between them, and equal sets of fields have equal
+ * vtables, which are shared.  Objects are aligned relative to the end.  flat_finish makes the
+ * size a multiple of the largest alignment, so that they are aligned relative to the start too.
+ * The host is little-endian, as the format is.  Source: the FlatBuffers internals document. */
 #include "ir/table.h"
 
 enum { MAX_SLOTS = 64, FIRST_CAP = 4096, MAX_BYTES = INT32_MAX - 64 };
@@ -22,13 +22,13 @@ struct Flat {
     uint8_t *buf; /* bytes from cap - used on are written; those before are zero */
     size_t cap, used, align;
     bool is_too_large;
-    int n_slots; /* of the open table; -1: none */
+    int n_slots; /* of the table that is open; -1: none is */
     int n_fields;
-    uint32_t n_used; /* slots up to the last one set */
-    unsigned sizes;  /* of all fields, or-ed */
+    uint32_t n_used; /* the last slot that is set + 1 */
+    unsigned sizes;  /* the sizes of all fields, or-ed */
     Field field[MAX_SLOTS];
-    Table vtables; /* their bytes -> FlatRef */
-    FlatRef recent[2 + MAX_SLOTS]; /* by words: the vtable that was shared last */
+    Table vtables; /* from their bytes to FlatRef */
+    FlatRef recent[2 + MAX_SLOTS]; /* by the number of words: the last vtable that was shared */
 };
 
 Flat *flat_new(Arena *a)
@@ -45,7 +45,8 @@ Flat *flat_new(Arena *a)
 
 /* -- bytes ------------------------------------------------------------------------------- */
 
-/* Past 2 GiB offsets lose their meaning: what follows is written for nothing, over the old. */
+/* Makes room for n bytes.  Above 2 GiB offsets overflow: the buffer is then overwritten and
+ * useless. */
 static void reserve(Flat *f, size_t n)
 {
     if (n > MAX_BYTES || f->used > MAX_BYTES - n) {
@@ -68,7 +69,7 @@ static uint8_t *at(const Flat *f, FlatRef ref)
     return f->buf + f->cap - ref;
 }
 
-/* Pads so that what is written last stands at a multiple of `align` after `n` more bytes. */
+/* Pads such that the position is a multiple of `align` after n more bytes. */
 static void align_after(Flat *f, size_t n, size_t align)
 {
     assert((align & (align - 1)) == 0);
@@ -159,7 +160,7 @@ static void set(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
         f->n_used = (uint32_t)slot + 1;
 }
 
-/* What is 0 is left out: it is the default. */
+/* Adds a field.  A field of 0 is left out, because 0 is the default. */
 static void add(Flat *f, int slot, uint64_t bits, FlatRef ref, size_t size)
 {
     if (bits || ref)

@@ -1,13 +1,13 @@
-/* guards.c -- what infer rules take for granted of symbolic sizes becomes guards of the program.
+/* guards.c -- makes guards of the program from what infer rules assume about symbolic sizes.
  *
- * A rule that wants two sizes equal, or one at least another, and cannot tell that they are for all
- * values of the symbols assumes it.  program_guard asks every rule and writes down what it assumes,
- * once, as lo <= sum <= hi over a sum without its constant and with a first term above zero.  Of
- * each sum there is at most one guard of our making of each kind: equal, at least, at most.  What a
- * guard of the export says already is left out.
+ * If a rule needs two sizes to be equal, or one to be at least another, and this does not hold for
+ * all values of the symbols, it assumes so.  program_guard runs every rule and records each
+ * assumption once, as lo <= sum <= hi; the sum has no constant and its first term is positive.  For
+ * each sum there is at most one such guard of each kind: equal, at least, at most.  An assumption
+ * that a guard of the export implies is left out.
  *
- * A branch assumes for the whole call: guards are checked as soon as their symbols are known,
- * whichever branch is taken. */
+ * Assumptions of a branch hold for the whole call: a guard is checked as soon as its symbols are
+ * known, whichever branch is taken. */
 #include "ir/internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -154,8 +154,8 @@ void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
 
 /* -- numbers that nodes tell ------------------------------------------------------------------- */
 
-/* A number that is recorded as a size which is told already, or as no plain symbol, gets a symbol
- * of its own, which is to be equal to that size. */
+/* If a node computes a number that is recorded as a size which is already defined, or as an
+ * expression, the number gets a new symbol, and a guard says that both are equal. */
 static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_told)
 {
     const Symbol *s = NULL;
@@ -200,8 +200,8 @@ static void tell_symbol(const Symbol *s, void *told)
     ((bool *)told)[s->index] = true;
 }
 
-/* Marks the symbols that count what nodes select: before decompose they are sizes of results, and
- * become numbers that nodes tell. */
+/* Marks the symbols that count what nodes select.  Before decompose they are only sizes of results;
+ * later, nodes compute them as numbers. */
 static void tell_by_results(Graph *g, bool *told)
 {
     for (const Node *n = NULL; (n = walk_next(g, n));)
@@ -211,9 +211,9 @@ static void tell_by_results(Graph *g, bool *told)
 }
 
 typedef struct Untold {
-    const bool *told; /* by symbol index */
+    const bool *told; /* by symbol index: an input or a node defines it */
     int n_told;
-    const Symbol *symbol; /* the first that nothing tells, or NULL */
+    const Symbol *symbol; /* the first that nothing defines, or NULL */
 } Untold;
 
 static void find_untold(const Symbol *s, void *ctx)
@@ -223,8 +223,8 @@ static void find_untold(const Symbol *s, void *ctx)
         u->symbol = s;
 }
 
-/* Results have no size that the caller's tensors and the nodes leave unknown: nothing could check
- * what the rules take for granted of it. */
+/* Reports results with a size that neither an input nor a node defines: no guard could check
+ * what the rules assume about it. */
 static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
 {
     bool ok = true;

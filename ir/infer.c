@@ -1,7 +1,7 @@
-/* infer.c -- the types of results: what rules are made of, dtype promotion, broadcasting, the
- * pointwise rules, and recorded types checked against them.
+/* infer.c -- computes the types of results: helpers of the rules, dtype promotion, broadcasting,
+ * the pointwise rules, and the check of recorded types against the rules.
  *
- * The rules follow PyTorch's.  Results are contiguous: strides live only in recorded types. */
+ * The rules follow PyTorch.  Their results are contiguous; only recorded types have strides. */
 #include "ir/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -354,8 +354,9 @@ int promote(int a, int b)
     return promote_ints(a, b);
 }
 
-/* A class of operands gives way to a lower one (tensors, tensors of rank 0, Python numbers) only
- * where the lower one's kind of number is above its own: bool, int, float. */
+/* Combines the dtypes of two classes of operands; the classes are tensors, tensors of rank 0,
+ * Python numbers.  The dtype of the lower class counts only if its kind of number (bool, int,
+ * float) is above that of the higher class. */
 static int combine(int higher, int lower)
 {
     if (is_complex(higher) || higher == DTYPE_MIXED)
@@ -389,7 +390,7 @@ int promote_args(const Node *n, const int *arg, int n_args)
     return combine(full, combine(zero, number));
 }
 
-/* Negative: reported. */
+/* Returns a negative number if there is none, which is reported. */
 static int common_dtype(const Node *n, const int *arg, int n_args, bool want_float, Diag *d)
 {
     int t = promote_args(n, arg, n_args);
@@ -535,7 +536,7 @@ bool infer_where(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* The first argument's type.  What is written into it must broadcast to it. */
+/* The result has the type of the first argument.  Other operands must broadcast to it. */
 bool infer_first(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -547,7 +548,7 @@ bool infer_first(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* A row needs a rule; `none` stands for one that was forgotten. */
+/* The rule of a row in which it was forgotten. */
 bool infer_none(const Node *n, Type *out, Diag *d)
 {
     (void)out;
@@ -658,7 +659,8 @@ bool op_is_given(OpId op)
     return op_info[op].infer == infer_given;
 }
 
-/* Recorded types cannot be inferred; what the node's graphs take and give must agree with them. */
+/* The types are those of the file.  Inputs and results of the node's graphs must agree with
+ * them. */
 bool infer_given(const Node *n, Type *out, Diag *d)
 {
     bool ok = true;
@@ -677,8 +679,8 @@ bool infer_given(const Node *n, Type *out, Diag *d)
     return ok;
 }
 
-/* Returns whether a type is recorded as a size that the node's operands do not tell.  An element of
- * a tensor may be recorded so: the node defines that size. */
+/* Returns whether the recorded type has a size that does not follow from the node's operands.
+ * If the result is an element of a tensor, the node defines that size. */
 static bool is_hearsay(const Node *n, Type recorded, Type inferred)
 {
     return recorded.rank == SCALAR && recorded.dim && !inferred.dim &&
@@ -703,7 +705,7 @@ bool node_infer(const Node *n, Type *out, Diag *d)
            diag_untold(d, errors, n->loc, "the infer rule of", node_row(n)->target);
 }
 
-/* Most rules speak of real numbers; what is wrong with complex ones is found where they are lowered. */
+/* Most rules are for real numbers.  Nodes with complex ones are checked when they are lowered. */
 static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
 {
     Type *out = NEW(tmp, Type, n->n_out + 1);

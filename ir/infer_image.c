@@ -1,5 +1,5 @@
-/* infer_image.c -- types of what models of images, sound and tables use: resampling, borders that
- * repeat the input, elements that trade places, grids, gates, normalization in groups. */
+/* infer_image.c -- types of operators on images and sound: resampling, reflected and replicated
+ * padding, pixel shuffles, grids, gates, group normalization. */
 #include "ir/internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -167,7 +167,7 @@ static bool list_number(const Node *n, int i, int k, double *v)
     return a->kind == ARG_FLOAT || (a->kind == ARG_INT && !a->dim.expr);
 }
 
-/* Nothing is made of nothing, nor into nothing. */
+/* Checks that neither the image nor the result is empty. */
 static bool is_resized(const Node *n, Type x, const Dim *dim, Diag *d)
 {
     for (int i = 2; i < x.rank; i++)

@@ -66,7 +66,8 @@ static bool read_indices(const Node *n, Type x, Indexed *s, Diag *d)
     return s->axes || diag_error(d, n->loc, "has no index");
 }
 
-/* The indices' sizes stand where the indexed axes stood, or first where others lie between. */
+/* The sizes of the indices replace the indexed axes.  If these are not neighbours, they come
+ * first. */
 static bool indexed_shape(const Node *n, Type x, const Indexed *s, Type *out, Diag *d)
 {
     Dim dim[2 * MAX_RANK];
@@ -103,8 +104,8 @@ static bool waits_for_mask(const Node *n)
     return program_of(n)->stage == STAGE_ATEN && indices_have_mask(n);
 }
 
-/* Infers index(self, indices).  At stage aten, the sizes of what a mask selects are those that the
- * export recorded. */
+/* Infers index(self, indices).  At stage aten, the size that a mask of bools selects is the one
+ * that the export recorded. */
 bool infer_index(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -302,7 +303,8 @@ bool infer_unbind(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* The size of piece i along its axis: listed, or of equal pieces whose last takes what is left. */
+/* Computes the size of piece i along its axis: it is listed, or pieces are equal and the last
+ * one has the rest. */
 static bool piece_size(const Node *n, int i, Dim whole, Dim *size, Diag *d)
 {
     Program *p = program_of(n);
@@ -470,15 +472,16 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
                 return diag_error(d, n->loc, "%s has size %s on axis %d, expected %s",
                                   arg_name(n, i), dim_text(p, end.dim[k]), k,
                                   dim_text(p, x.dim[k]));
-        if (!end.is_none && rounds) /* of no rounds torch gives self */
+        if (!end.is_none && rounds) /* without any round torch returns self */
             dim[axis] = dim_add(p, dim[axis], end.dim[axis]);
     }
     dim[axis] = dim_max(p, dim_sub(p, dim[axis], DIM(rounds)), DIM(0));
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* Rows along an axis, complex ones as pairs along a last axis; the second result is working memory.
- * form 0: complex to complex, 1: n real numbers to the half that tells the rest, 2: back. */
+/* Transforms rows along an axis; complex numbers are pairs along a further last axis.  The second
+ * result is working memory.  Form 0: complex to complex; 1: n real numbers to the first n / 2 + 1
+ * complex ones; 2: back. */
 bool infer_fft(const Node *n, Type *out, Diag *d)
 {
     Type x;

@@ -36,7 +36,7 @@ static bool set_batch(const Node *n, Type x, EtcDtype dtype, int count, Dim a, D
     return set_tensor(n, out, dtype, x.rank - 2 + count, dim, d);
 }
 
-/* Whether y has the dtype and the batch of x, and behind it `count` of two sizes. */
+/* Checks that y has the dtype and the batch of x, and after it the first `count` of two sizes. */
 static bool check_batch(const Node *n, const char *name, Type y, Type x, int count, Dim a, Dim b,
                         Diag *d)
 {

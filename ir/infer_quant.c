@@ -41,8 +41,8 @@ static bool range_fits(const Node *n, EtcDtype t, Diag *d)
 
 /* -- values of scales and zero points ----------------------------------------------------- */
 
-/* How many of an argument's numbers are known before any call: its own, or those of a constant
- * whose bytes are at hand, one after the other. */
+/* Returns how many numbers of an argument are known at compile time: 1 for a number, or the
+ * elements of a constant whose bytes are available. */
 static int64_t n_known(const Node *n, int i)
 {
     double v;
@@ -240,7 +240,8 @@ bool infer_choose_per_token(const Node *n, Type *out, Diag *d)
 
 /* -- torchao's forms: blocks along every axis ------------------------------------------- */
 
-/* Blocks per axis; an axis of one block goes where the scales do not keep it. */
+/* Computes the number of blocks along each axis.  Without `keep`, axes with one block are left
+ * out. */
 static bool blocks(const Node *n, Type x, bool keep, Dim *dim, int *rank, Diag *d)
 {
     Dim block[MAX_RANK];
@@ -317,8 +318,8 @@ static bool check_vector(const Node *n, const char *name, bool is_optional, EtcD
                       dtype_name(dtype), dim_text(program_of(n), channels));
 }
 
-/* Scale and zero point of the input where the run tells them: both or none; one of each, or where
- * there are rows one per row. */
+/* Checks the scale and zero point of the input if they are tensors: both or none must be given,
+ * with one element, or with `has_rows` one per row. */
 static bool check_input(const Node *n, Type x, bool has_rows, Diag *d)
 {
     Type scale, zero;

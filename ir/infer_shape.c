@@ -16,7 +16,7 @@ static bool is_one(Dim a)
 
 /* -- views of the same elements ------------------------------------------------------- */
 
-/* Replaces the one -1 among `size` by what is left of `total`, or checks their product. */
+/* Replaces the one -1 in `size` such that the product is `total`, or checks the product. */
 static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
 {
     Program *p = program_of(n);
@@ -33,7 +33,7 @@ static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
         if (dim_upper(size[i]) < -1)
             return diag_error(d, n->loc, "size %d is %s", i, dim_text(p, size[i]));
     }
-    /* of nothing, -1 could be anything */
+    /* if there are no elements, -1 could be any size */
     bool fits = hole >= 0 ? dim_at_least(n, rest, DIM(1)) : dims_match(n, total, rest);
     if (fits && hole >= 0) {
         Dim over = dim_mod(p, total, rest);
@@ -387,7 +387,7 @@ bool infer_cat(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, (EtcDtype)dtype, first.rank, dim, d);
 }
 
-/* Cropped first, as torch does: what is cut off an axis is there. */
+/* Negative padding is applied first, as in torch: an axis must have what is cut off. */
 static bool pad_axis(const Node *n, Dim before, Dim behind, Dim *size, int axis, Diag *d)
 {
     Program *p = program_of(n);

@@ -77,7 +77,7 @@ static const char *stem(const char *target, size_t *n)
     return from;
 }
 
-/* What operators share, "aten." and ".default", makes no name near. */
+/* Compares names without "aten." and ".default", which would make all of them similar. */
 Near near_operator(Arena *a, const char *word)
 {
     Near near = near_word(word);

@@ -1,4 +1,4 @@
-/* outline.c -- nodes of a graph become the body of one node that stands for them. */
+/* outline.c -- moves nodes of a graph into the body of one node, which replaces them. */
 #include "ir/ir.h"
 
 /* Constant states are seen from everywhere; all else the body reads is its input. */

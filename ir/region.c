@@ -1,4 +1,4 @@
-/* region.c -- graphs nested in nodes: what they are to their node, and walks over all of them. */
+/* region.c -- graphs that are nested in nodes: their operands and results, and walks over them. */
 #include "ir/ir.h"
 
 bool op_has_regions(OpId op)

@@ -1,4 +1,4 @@
-/* session.c -- what a program may become, and sessions without anything in them. */
+/* session.c -- the rows of the tails, and new sessions. */
 #include "ir/session.h"
 #include <string.h>
 

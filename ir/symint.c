@@ -1,10 +1,10 @@
 /* symint.c -- symbolic sizes: sums of products over symbols, kept canonical and interned.
  *
  * An expression is constant + sum of coefficient * product of atoms.  An atom is a symbol or a
- * floordiv, mod, max or min of two sizes that could not be resolved.  Atoms of a product and terms
- * of a sum stand in one structural order, so equal sizes have equal text and, being interned, equal
- * pointers.  Everything is exact in int64_t; what overflows or divides by zero is DIM_BAD.
- */
+ * floordiv, mod, max or min of two sizes that could not be simplified.  Atoms of a product and
+ * terms of a sum are sorted by their structure, so equal sizes have equal text and, being
+ * interned, equal pointers.  All arithmetic is exact in int64_t; overflow and division by zero
+ * give DIM_BAD. */
 #include "ir/table.h"
 #include <inttypes.h>
 
@@ -107,8 +107,8 @@ static int compare_dims(Dim a, Dim b)
 
 /* -- interning --------------------------------------------------------------------------- */
 
-/* The words that tell a sum from all others.  Sizes within it that are expressions stand as
- * addresses, since they are interned themselves. */
+/* The key of a sum in the table, as words.  Expressions inside the sum are given by their
+ * addresses, since they are interned too. */
 typedef struct Key {
     size_t n;
     uint64_t word[1 + MAX_TERMS * (2 + MAX_FACTORS * 5)];
@@ -372,8 +372,8 @@ static bool is_remainder(Dim rest, Dim b)
     return lo >= 0 && hi < b_lo;
 }
 
-/* floor((floor(x / c) + k) / b) = floor((x + k c) / (c b)), as sympy writes it too; false where a is
- * no such quotient. */
+/* floor((floor(x / c) + k) / b) = floor((x + k c) / (c b)), as sympy writes it too; false where
+ * a is no such quotient. */
 static bool divide_twice(Program *p, Dim a, Dim b, Dim *out)
 {
     const Term *t = a.expr && a.expr->n == 1 ? &a.expr->term[0] : NULL;
@@ -420,7 +420,7 @@ static Dim other_factors(Program *p, const Term *t, int k)
     return s.term[0].n ? intern(p, &s) : DIM(t->coef);
 }
 
-/* Returns whether a holds -t for each term t of d, of which there is one. */
+/* Returns whether a has the term -t for each term t of d, and d has at least one. */
 static bool cancels(Dim a, Dim d)
 {
     for (int i = 0; d.expr && i < d.expr->n; i++) {
@@ -565,7 +565,7 @@ Dim dim_min(Program *p, Dim a, Dim b)
 /* -- ranges ------------------------------------------------------------------------------ */
 
 typedef struct Range {
-    int64_t lo, hi; /* the ends of int64_t stand for unbounded */
+    int64_t lo, hi; /* the ends of int64_t mean that there is no bound */
 } Range;
 
 static int64_t clamped_add(int64_t a, int64_t b)

@@ -34,7 +34,8 @@ static bool int_or(const Node *n, const char *name, int64_t otherwise, int64_t *
     return !has(n, name) || arg_get(n, name).kind == ARG_NONE || arg_int(n, name, v);
 }
 
-/* One number per axis; a list of one stands for all, none or an empty one for `otherwise`. */
+/* Reads one number per axis.  A list of one number counts for all axes; no list or an empty one
+ * means `otherwise`. */
 static bool per_axis(const Node *n, const char *name, int axes, const int64_t *otherwise,
                      int64_t v[VIEW_AXES])
 {
@@ -407,7 +408,7 @@ Value *clone_build(Graph *g, Node *before, Loc loc, Value *x, Diag *d)
     return n ? n->out[0] : NULL;
 }
 
-/* dims of a permute, or those that t and transpose stand for. */
+/* Reads the axes of a permute, or the equivalent ones of t and transpose. */
 static bool read_dims(const Node *n, int rank, int64_t axis[MAX_RANK])
 {
     int a = 0, b = 1;
