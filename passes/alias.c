@@ -1,10 +1,10 @@
-/* alias.c -- makes the graph fit to be planned: copies of what must not share bytes.
+/* alias.c -- prepares a graph for planning: copies values that must not share bytes.
  *
- * Before planning, after order.  An output that would share bytes with an input, a state or another
- * output (alias_sets.c) is copied, and so is what one state leaves in another, or one turn of a loop
- * in the place of another value that is carried.  On the pte tail a
- * view whose sizes are known only at run time becomes executorch_prim.et_view.
- */
+ * Before planning, after order.  alias_sets.c decides which values share bytes.  An output that
+ * would share bytes with an input, a state or another output is copied.  So is a value that
+ * updates a state from the bytes of another state, and one that a turn of a loop would leave in
+ * the bytes of another carried value.  On the pte tail a view whose sizes are known only at run
+ * time becomes executorch_prim.et_view. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -49,9 +49,10 @@ static Value *copy_of(Graph *g, Value *v, Diag *d)
     return c;
 }
 
-/* A value that is no longer given out itself may come to lie in the state it updates, and with
- * it its views that are: `again` says that a copy was made and all have to be looked at once
- * more.  A copy has bytes of its own, so each output is copied at most once. */
+/* Copies outputs.  A value that is no output any more can then share bytes with the state that
+ * it updates, and so can its views, which may still be outputs.  Therefore *again is set after a
+ * copy, and the caller looks at all outputs once more.  A copy has bytes of its own, so this
+ * ends. */
 static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
     *again = false;
@@ -85,8 +86,8 @@ static bool is_carried_there(const Graph *g, int i, AliasSets a)
            type_equal(v->type, g->in[i]->type);
 }
 
-/* At the end of a turn what it leaves is moved to what is carried, one after the other: none of it
- * may lie where another is moved. */
+/* At the end of a turn its results are moved to the carried values, one after the other.  Copies
+ * those that would lie in the bytes of another carried value. */
 static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
     const Node *loop = region_loop(g);

@@ -1,12 +1,11 @@
-/* alias_sets.c -- which values lie in the bytes of others.
+/* alias_sets.c -- decides which values share bytes.
  *
- * Stages edge and grouped.  Four things share bytes: a view and its input; a result and the
- * operand that its row's `inplace` column lets it overlay and that dies there; what a call
- * leaves in a mutable state and that state, when nothing reads the old contents once the new are
- * written; and the operands of a concat that are one run of bytes each in its result, whose set
- * is then laid there whole.  alias_sets() decides from the graph alone, in one walk, so that
- * plan_memory and others agree without a record.  Sets are joined as in union-find, with offsets
- * beside the parents. */
+ * Stages edge and grouped.  There are four cases: a view and its input; a result and an operand
+ * that dies at its node, if the row's column `inplace` allows it; a mutable state and the value
+ * that updates it, if nobody reads the old contents after the new ones are written; and a concat
+ * and each operand that is one run of bytes in the result.  alias_sets() decides this from the
+ * graph alone, in one walk, so plan_memory and other passes come to the same sets without a
+ * record.  Sets are joined by union-find, with offsets beside the parents. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -141,7 +140,7 @@ static bool same_sizes(Type a, Type b)
     return a.rank == b.rank && dims_equal(a.dim, b.dim, a.rank);
 }
 
-/* The column names every argument that v stands for. */
+/* Returns whether the column `inplace` allows every argument that is v. */
 static bool column_has(const Node *n, const Value *v)
 {
     int found = 0, reads = 0;
@@ -152,8 +151,9 @@ static bool column_has(const Node *n, const Value *v)
     return found && found == reads;
 }
 
-/* A body without an anchor reads element i of an operand before it writes element i.  One with an
- * anchor writes all of the anchor's result first: what the anchor alone reads may lie there. */
+/* Returns whether a group's result may overlay the operand v.  A body without an anchor reads
+ * element i of an operand before it writes element i.  A body with an anchor writes the whole
+ * result of the anchor first, so only what the anchor alone reads may lie there. */
 static bool body_allows(const Graph *body, const Value *v)
 {
     const Node *anchor = NULL, *reader = NULL;
@@ -205,9 +205,10 @@ static bool may_overlay(Sets *s, const Node *n, int slot)
     return true;
 }
 
-/* The operand that dies at this node and whose bytes the result may take, or NULL: the first that
- * has them for itself, else the first.  What the caller gave in is never written on the c tail, nor
- * where it would be given back as an output, nor by what a concat wants, which cannot lie there. */
+/* Returns the operand whose bytes the result may take because it dies at this node, or NULL.  An
+ * operand that shares its bytes with nobody is preferred, else the first one is taken.  Inputs
+ * of the caller are excluded on the c tail, if the result becomes an output, and if a concat
+ * needs the result at another place. */
 static const Value *dying_operand(Sets *s, const Node *n, int time)
 {
     const Value *y = n->out[0], *found = NULL;
@@ -336,8 +337,9 @@ static void place_result(Sets *s, const Node *n, int time)
     }
 }
 
-/* One state per value, one value per state, and no value that is given out as well.  What a loop
- * carries on updates what it has carried so far. */
+/* Finds the updates that can share bytes: a value may update one state, a state may have one
+ * value, and the value may not be an output.  In a loop, results of a turn update the carried
+ * values. */
 static void find_updates(Sets *s)
 {
     const Graph *g = s->g;

@@ -1,11 +1,10 @@
-/* canonicalize.c -- one way to write each thing, and nothing that does nothing.
+/* canonicalize.c -- writes each thing in one way and removes nodes that do nothing.
  *
- * Stage core or later, before planning.  Python numbers move into the Scalar rows that exist, else
- * become constants; axes count from 0; what an argument left to a default is written out.  Then
- * identities go, where they keep every bit, and views of views become one.  One walk in order: a
- * rule sees operands that are canonical already, and every rule removes a node or leaves a simpler
- * one, so this ends.
- */
+ * Stage core or later, before planning.  A Python number becomes an argument of the operator's
+ * Scalar overload if there is one, else a constant.  Axes count from 0.  Defaults of arguments
+ * are written out.  Identities are removed if they keep every bit, and a view of a view becomes
+ * one view.  It is one walk in order: a rule sees operands that are canonical already, and every
+ * rule removes a node or leaves a simpler one, so it ends. */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
@@ -104,7 +103,7 @@ static void wrap_along(Node *n)
         wrap_axes(n, i, in, true);
 }
 
-/* A list of one stands for `count` equal ones. */
+/* Repeats the number of a list with one item, such that it has `count` items. */
 static void widen(Node *n, const char *name, int count)
 {
     int64_t v[MAX_RANK];
@@ -398,8 +397,8 @@ static bool pads_nothing(const Node *n)
     return true;
 }
 
-/* cumsum of one element ==> that element; of floats in integers ==> of the integers that they become:
- * so torch defines it, and no kernel does both. */
+/* cumsum of one element ==> that element; of floats in integers ==> of the integers that they
+ * become: so torch defines it, and no kernel does both. */
 static Value *running_sum(Rewrite *r, Node *n)
 {
     Value *x = arg_value(n, "self");
@@ -460,7 +459,8 @@ static Value *rolled(Rewrite *r, Node *n, int64_t axis)
     return node_result(m);
 }
 
-/* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of nothing. */
+/* cat ==> of parts of its own dtype and rank: torch lets others be cast, and be lists of
+ * nothing. */
 static Value *joined(Rewrite *r, Node *n)
 {
     Type y = n->out[0]->type;
@@ -487,7 +487,8 @@ static Value *joined(Rewrite *r, Node *n)
                      : node_result(build(r->g, n, n->loc, n->op, r->d, "Vi", kept, part, axis));
 }
 
-/* Of one axis, all elements in their order ==> x under the sizes of the index */
+/* An index of one axis that has all its elements in their order ==> x with the sizes of the
+ * index */
 static Value *all_in_order(Rewrite *r, Node *n)
 {
     Type x = arg_value(n, "self")->type, y = n->out[0]->type;

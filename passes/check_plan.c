@@ -1,14 +1,15 @@
-/* check_plan.c -- do the places hold?  Written apart from plan_memory and alias, and always on.
+/* check_plan.c -- checks the memory plan.  It shares no code with plan_memory and alias, and always
+ * runs.
  *
- * Stage planned.  The graph is played through on an imaginary memory where every byte knows
- * whose contents it holds: a node paints the bytes of its results, a read finds out whether all
- * bytes still hold what was written.  A view paints nothing: it takes over its input's contents,
- * whose bytes must enclose its own; nor does a concat paint the parts that lie in it already.  A
- * node may paint bytes that it reads itself only where its row's `inplace` column names that
- * operand and both lie exactly alike.  Branches are played one after the other from the same
- * memory, and what either painted holds nothing after them; a loop is played for two turns.  Memory
- * is cut at every boundary of a place, so painting and reading touch whole segments.  Any fault is
- * ours. */
+ * Stage planned.  It simulates the graph on a memory in which every byte knows which value it
+ * holds.  A node paints the bytes of its results; a read checks that all bytes still hold the
+ * value.  A view paints nothing: it takes over the contents of its input, whose bytes must
+ * enclose its own.  A concat does not paint operands that lie in it already.  A node may paint
+ * bytes that it reads itself only if the column `inplace` of its row names that operand and both
+ * lie at exactly the same place.  Branches are simulated one after the other from the same
+ * memory, and bytes that one of them painted hold nothing after them.  A loop is simulated for
+ * two turns.  Memory is cut at every boundary of a place, so painting and reading touch whole
+ * segments.  Every fault that it finds is a bug of etc. */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 typedef struct Region { /* an address space: a pool, or one argument of the caller */
     int pool;
-    int64_t number; /* of POOL_IN and POOL_OUT */
+    int64_t number; /* the number of the argument, in POOL_IN and POOL_OUT */
 } Region;
 
 typedef struct Cut {
@@ -26,13 +27,14 @@ typedef struct Cut {
 
 enum { MIXED = -1 };
 
-/* Contents of more than one value: what the segments from `first` on held when it was made. */
+/* Contents that belong to several values: those of the segments from `first` on when it was
+ * made. */
 typedef struct Mix {
     const int *holds;
     int first;
 } Mix;
 
-/* Segments painted in a branch and what they held before. */
+/* The segments that were painted in a branch, and their contents before. */
 typedef struct Log {
     struct Painted {
         int segment, held;
@@ -47,11 +49,11 @@ typedef struct Check {
     Cut *cut; /* sorted, no two alike; segment i is cut[i] .. cut[i + 1] */
     int n_cuts;
     int *holds;    /* by segment: contents + 1, or 0 */
-    int *contents; /* by value: its own, or of a view its input's; MIXED: see `mix` */
+    int *contents; /* by value: its contents; a view has those of its input; MIXED: see `mix` */
     Mix *mix;      /* by value */
-    int base, *n_ids; /* the contents of value i are base + i; numbers given so far */
-    Log *log;      /* inside of a branch: what is painted */
-    int64_t unit;  /* places count in full units of so many bytes */
+    int base, *n_ids; /* value i has contents base + i; *n_ids: how many numbers are in use */
+    Log *log;      /* inside a branch: records what is painted */
+    int64_t unit;  /* places are rounded to multiples of so many bytes */
     Arena *tmp;
 } Check;
 
@@ -330,7 +332,7 @@ static bool has_parts(const Node *n)
     return false;
 }
 
-/* A concat with operands in their places paints the others; it then holds what all of them hold. */
+/* Simulates a concat: paints the operands that are not in their places yet. */
 static void play_concat(Check *c, const Node *n)
 {
     const Value *y = n->out[0];
@@ -369,8 +371,9 @@ static bool column_names(const Node *n, const Value *v)
     return named && named == slots;
 }
 
-/* A group of pointwise nodes goes element by element; any other has one node that does not, whose
- * result stands complete in the group's bytes before the rest of the body runs. */
+/* Returns whether the result of a group may lie at its operand.  A group of pointwise nodes
+ * works element by element.  Any other group has an anchor, whose whole result is written before
+ * the rest of the body runs. */
 static bool group_allows(const Node *n, int slot)
 {
     const Graph *body = n->arg[n->n_args - 1].graph;
@@ -438,8 +441,8 @@ static Check check_branch(const Check *around, const Graph *g, Log *log)
     return c;
 }
 
-/* Operands, or what a loop carries, are read where they lie, or moved to where the branch has them;
- * states lie where the graph around has them. */
+/* Starts a branch or body: operands and carried values are read at their places, or moved to
+ * those that the branch has for them.  States have the places of the graph around it. */
 static void enter_branch(Check *c, const Check *around, const Node *n)
 {
     for (int i = 0; i < c->g->n_in; i++) {
@@ -503,8 +506,8 @@ static void play_cond(Check *c, const Node *n)
 
 /* -- loops ------------------------------------------------------------------------------------- */
 
-/* Operand i, or what a turn left, is moved to what is carried: no other that is still to be moved may
- * lie there.  It may lie there itself, exactly, as it then stays. */
+/* Moves operand i, or the result of a turn, to the carried value.  No value that is moved later
+ * may lie there.  If the value lies exactly there itself, nothing is moved. */
 static void carry(Check *c, const Node *n, int i, const Value *v)
 {
     const Value *y = n->out[i];
@@ -520,7 +523,7 @@ static void carry(Check *c, const Node *n, int i, const Value *v)
             hold(c, k, 0);
 }
 
-/* One turn, from the condition to what is carried on. */
+/* Simulates one turn, from the condition to the carried values. */
 static void play_turn(Check *c, const Node *n)
 {
     for (const Graph *g = NULL; (g = region_next(n, g));) {
@@ -536,7 +539,8 @@ static void play_turn(Check *c, const Node *n)
         paint(c, n->out[i]);
 }
 
-/* The second turn finds what the first has left of operands and states. */
+/* Simulates a loop.  In the second turn, operands and states must still hold what the first one
+ * needs. */
 static void play_loop(Check *c, const Node *n)
 {
     for (int i = 0; i < n->n_out; i++)
@@ -568,7 +572,8 @@ static void play(Check *c, const Node *n)
         paint(c, n->out[i]);
 }
 
-/* Reads what the call leaves: outputs and updates; a state keeps its own bytes or its update's. */
+/* Checks outputs and updates at the end: a state must hold its own contents or those of its
+ * update. */
 static void check_end(Check *c)
 {
     const Graph *g = c->g;
@@ -700,7 +705,8 @@ static void add_value(PlanReport *r, const Value *v)
     r->n_values++;
 }
 
-/* Plays a graph through: `all` holds what is in use, `one` nothing. */
+/* Computes the bounds of a graph: `all` for the values that are live at once, `one` for those of
+ * one node. */
 static void report_graph(const Graph *g, Live *all, Live *one, PlanReport *r)
 {
     int time = 0, *last = last_touches(g, all->c->tmp);

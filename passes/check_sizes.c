@@ -1,12 +1,11 @@
-/* check_sizes.c -- a .pte checks the sizes of its inputs before it computes anything.
+/* check_sizes.c -- makes a .pte check the sizes of its inputs before it computes anything.
  *
- * Stage edge, pte tail, after order.  The runtime holds an input with an open size against its
- * largest number of elements, not each size, nor sizes against one another.  So each size of such
- * an input is held against its range and, where it does not itself tell a symbol, against its
- * expression; guards of the symbols follow.  What speaks of a number that a node tells is checked
- * behind that node, in a branch too.  Emitted C checks the same, but for the sizes that no symbol
- * is part of: it is not told them.
- */
+ * Stage edge, pte tail, after order.  For an input with symbolic sizes the runtime checks only
+ * the number of elements, neither each size nor sizes against each other.  So this pass adds
+ * nodes that compare each size of such an input with its range and, unless the symbol is read
+ * from it, with its expression.  The guards of the symbols follow.  If a symbol is a number that
+ * a node computes, the check comes after that node, also in a branch.  Emitted C checks the
+ * same, except for sizes without symbols, which the caller does not pass. */
 #include "passes/internal.h"
 #include "ir/session.h"
 #include <inttypes.h>
@@ -17,9 +16,9 @@ typedef struct Checks {
     Sizes *sizes;
     Diag *d;
     Arena *tmp;
-    Node *first; /* the graph's first node as it came: checks stand before it */
-    int *when;   /* by symbol index: 0 at the entry, k behind the k-th node that tells one; -1 never */
-    Node **behind; /* by that number: the node before which checks stand */
+    Node *first; /* the graph's first node; checks at the entry come before it */
+    int *when;   /* by symbol: 0 at the entry, k after the k-th node that defines one, -1 never */
+    Node **behind; /* by that number: checks come before this node */
     int n_behind;
 } Checks;
 
@@ -67,8 +66,8 @@ static const char *range_text(Program *p, int64_t lo, int64_t hi)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
-/* Returns whether a symbol is read from this size. *is_any: every size in its range gives a value
- * of the symbol. */
+/* Returns whether a symbol is read from this size.  *is_any: every size in the range is a value
+ * of the symbol, so nothing else need be checked. */
 static bool is_source(const Checks *c, int input, int axis, bool *is_any)
 {
     const Symbol *s;
@@ -152,7 +151,7 @@ static void check_items(Checks *c)
 
 typedef struct Asked {
     const Checks *c;
-    int when; /* all symbols are known; -1: never */
+    int when; /* from when on all symbols are known; -1: never */
 } Asked;
 
 static void ask(const Symbol *s, void *ctx)
@@ -173,8 +172,8 @@ static int compare_due(const void *a, const void *b)
                               : (x->guard > y->guard) - (x->guard < y->guard);
 }
 
-/* A guard whose symbols this graph cannot tell is another one's; a branch checks what only it can.
- * In the order of the graph, as what is computed for one may serve the next. */
+/* Adds the guards whose symbols this graph defines; a branch adds those that only it can check.
+ * They are added in the order of the graph, because one can use what was computed for another. */
 static void check_guards(Checks *c)
 {
     const Program *p = c->g->program;

@@ -1,18 +1,16 @@
-/* compare.c -- evaluates a program before and after a pass and compares what it gives.
+/* compare.c -- evaluates a program before and after a pass and compares the results.
  *
- * Every method is run on given or seeded random inputs, its symbols at their lower bounds and at a
- * value between the bounds.  After a pass that is EXACT all results must have the bits they had.
- * After one that is BOUNDED(k) a float result may be off by k * (E + u * M): M is its largest
- * magnitude before the pass, u half a unit in the last place of 1.0, and E what the program before
- * the pass makes of rounding: the largest change of the result when every float input, state and
- * result of a node that computes is moved by one unit in the last place, up or down by a seeded
- * coin.  So E measures the condition of the very model on these inputs, and k how often a pass may
- * round where there was one rounding.
- * Integers may differ only where E's runs differ.
+ * Every method runs on given or seeded random inputs, with its symbols at their lower bounds and at
+ * values between the bounds.  After an EXACT pass all results must have the same bits.  After a
+ * pass that is BOUNDED(k) a float result may change by k * (E + u * M).  M is its largest magnitude
+ * before the pass, u half a unit in the last place of 1.0.  E is the effect of rounding errors: the
+ * largest change of the result if every float input, state and computed value is moved by one unit
+ * in the last place, up or down at random.  So E measures how well-conditioned this model is on
+ * these inputs, and k how many roundings a pass may make where there was one.  Integers may differ
+ * only where the runs for E differ.
  *
- * Raw exports hold ops without kernels.  Comparing starts after the first pass that leaves none;
- * on_note tells what was not compared.
- */
+ * Exports contain operators without kernels.  The comparison starts after the first pass that
+ * leaves none; on_note says what was not compared. */
 #include "passes/internal.h"
 #include <inttypes.h>
 #include <math.h>
@@ -33,7 +31,7 @@ typedef struct Case {
 struct Compare {
     PassOptions opt;
     Arena *arena;            /* cases and inputs */
-    Arena *results, *before; /* those of this program and of the one before */
+    Arena *results, *before; /* memory of the results after the pass and before it */
     Case *item;
     int n;
     uint64_t seed;

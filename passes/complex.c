@@ -1,10 +1,9 @@
-/* complex.c -- complex numbers become pairs of floats: of pass decompose.
+/* complex.c -- replaces complex numbers by pairs of floats; a part of pass decompose.
  *
- * A complex value is the result of one aten.complex.default of two tensors of floats, or a constant.
- * A node with a complex operand or result is rewritten by the rule "complex.<its name>" of
- * composites.txt, which computes with the parts and makes a pair of what comes out.  Every reader of
- * a pair is rewritten so, and then the pairs go: no kernel takes complex numbers.
- */
+ * A complex value is the result of aten.complex.default on two float tensors, or a constant.  A
+ * node with a complex operand or result is rewritten by the rule "complex.<its name>" of
+ * composites.txt, which computes with the parts and makes a pair of the results.  After all
+ * readers of pairs are rewritten, the pairs are removed: no kernel takes complex numbers. */
 #include "passes/composite.h"
 #include <string.h>
 
@@ -40,7 +39,7 @@ Arg play_half(Play *p, int64_t which, Arg a)
         return play_misfit(p, "uses a value as a complex number that is not one");
     if (v->def && is_pair(v->def))
         return of_value(p, arg_value(v->def, (int)which));
-    if (!v->state) { /* a node that was refused, or an input, which will be: both are told of there */
+    if (!v->state) { /* a refused node or input: reported elsewhere */
         p->failed = true;
         return (Arg){.kind = ARG_NONE};
     }
@@ -79,7 +78,7 @@ Arg play_halved(Play *p, int64_t which)
 
 /* -- in the walk of decompose ------------------------------------------------------------------ */
 
-/* A pair of parts of its own sizes is what all others become. */
+/* Returns whether n is aten.complex of two parts with its own sizes. */
 bool complex_is_pair(const Node *n)
 {
     const Type t = n->out[0]->type;

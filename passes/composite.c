@@ -1,18 +1,17 @@
-/* composite.c -- operators that are formulas over others: the rules of composites.txt, played.
+/* composite.c -- interprets the rules of composites.txt: operators that are formulas over others.
  *
- * What a rule computes with before the program runs are arguments of the IR (numbers, sizes, lists,
- * dtypes); tensors are values of the graph, and what a rule does with tensors is built as nodes
- * before the node that it rewrites.  Loops run over known numbers, so every rule ends; what decides
- * a branch must be known too, or the node is refused with that reason.  The rules are ours: what is
- * wrong with one is a fault of ours.
+ * Data that a rule knows at compile time are arguments of the IR: numbers, sizes, lists, dtypes.
+ * Tensors are values of the graph; arithmetic with them is built as nodes before the node that is
+ * rewritten.  Loops run over known numbers, so every rule ends.  The condition of a branch must be
+ * known too, else the node is refused with this reason.  A mistake in a rule is a bug of etc.
  */
 #include "passes/composite.h"
 #include <string.h>
 
 static const Arg none = {.kind = ARG_NONE};
 
-/* The names of one rule: unset ones of an operator's rule are its arguments, found when asked for.
- * Those of an operator that a rule calls are what it was given. */
+/* The names of one rule.  In the rule of an operator, names that are not set are arguments of
+ * the node.  If another rule calls the operator, they are the arguments of the call. */
 typedef struct Scope {
     const RuleBody *rule;
     Arg *v;
@@ -42,8 +41,8 @@ static bool takes_number(const Node *n)
     return false;
 }
 
-/* Types of some operators are the file's word, and their operands were held against nothing; so
- * were numbers that stand for tensors. */
+/* Some operators have the types of the file, so their operands were not checked; nor were
+ * numbers that replace tensors. */
 Arg play_misfit(Play *p, const char *what)
 {
     if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !takes_number(p->n)))
@@ -241,7 +240,7 @@ static Arg to_node(Play *p, Node *to, Arg a)
     return a;
 }
 
-/* Positions first, then keys; what is not given has the schema's default. */
+/* Pushes arguments by position, then by key; the others get the schema's defaults. */
 static void push_given(Play *p, Node *m, const Given *g)
 {
     const Schema *s = node_schema(m);
@@ -362,8 +361,8 @@ static Arg call_rule(Play *p, int rule, const Schema *of, const Given *g)
     return p->result[0];
 }
 
-/* The types of such an operator's results are an export's word: where a user's rule calls it, its
- * own rule is played at once. */
+/* The result types of this operator come from the file.  If a user's rule calls it, there are
+ * none, so its own rule runs at once. */
 static Arg call_given(Play *p, OpId op, const Given *g)
 {
     const Schema *s = op_schema(p->r->g->program, op);
@@ -525,8 +524,8 @@ static Value *carried_value(Play *p, Arg a)
     return v;
 }
 
-/* Builds the condition of a loop, or its statements.  What these name otherwise than by what the loop
- * carries ends with them. */
+/* Builds the condition of a loop, or its statements.  Names that the loop does not carry are
+ * valid only inside. */
 static LoopPart part_of_loop(Play *p, const Scope *outer, const Form *f, Value *const *start,
                              bool is_test)
 {
@@ -659,7 +658,7 @@ static Value *recorded(Play *p, const Arg *result, int i)
     return stays ? v : build_view(p->r, p->n, v, t.dim, t.rank);
 }
 
-/* What was returned stands for the node's results. */
+/* Replaces the node's results by what the rule has returned. */
 static bool take_results(Play *p)
 {
     Node *n = p->n;

@@ -1,5 +1,5 @@
-/* composite_data.c -- what rules of composites.txt compute with: arithmetic of numbers, sizes and
- * tensors, and functions of what is known before the model runs. */
+/* composite_data.c -- arithmetic of numbers, sizes and tensors for the rules of composites.txt, and
+ * functions of data that is known before the model runs. */
 #include "ir/session.h"
 #include "passes/composite.h"
 #include <math.h>
@@ -36,8 +36,8 @@ static bool is_less(Play *p, Dim a, Dim b)
 
 /* -- arithmetic -------------------------------------------------------------------------------- */
 
-/* Per sign: what it means of two tensors, and of a tensor and a number; of a number and a tensor,
- * where sides may not change places. */
+/* A sign, and the operators that it means: for two tensors, for a tensor and a number, and, if
+ * it does not commute, for a number and a tensor. */
 typedef struct Sign {
     const char *text;
     OpId tensors, number, reversed;
@@ -403,7 +403,7 @@ static void limit(Play *p, Dim d, Arg most)
     q->edits++;
 }
 
-/* told(x, n, most): the size n, which the element x tells. */
+/* told(x, n, most): a new size n, at most `most`, whose value is the element x. */
 static Arg told_by(Play *p, const Given *g)
 {
     Dim d = dim_of(p, g->v[1]);
@@ -537,7 +537,7 @@ int function_find(const char *name)
     return -1;
 }
 
-/* The others are of complex numbers, or believe what they are told. */
+/* The other functions are for complex numbers, or do not check their arguments. */
 bool function_is_public(int fn)
 {
     return fn < FN_TOLD || fn == FN_IS_COMPLEX;

@@ -6,9 +6,9 @@ typedef struct Moves {
     Play *p;
     Graph *graph[2];
     int n_carried;
-    Value **outer; /* input n_carried + i of either graph stands for outer[i] */
+    Value **outer; /* input n_carried + i of both graphs is outer[i] */
     int n;
-    Value **inner[2]; /* by index of the values outside: their twins, or NULL */
+    Value **inner[2]; /* by index of the values outside: the values inside, or NULL */
 } Moves;
 
 static const char *name_of(const Play *p, const Graph *g)
@@ -23,7 +23,7 @@ static Value *add_input(const Play *p, Graph *g, Type t)
     return v;
 }
 
-/* What stands for v in graph k. */
+/* Returns the value that v is in graph k. */
 static Value *twin_of(Moves *m, int k, Value *v)
 {
     if (!v || m->inner[k][v->index])
@@ -72,7 +72,7 @@ static void move_part(Moves *m, int k, const LoopPart *part, const Node *end)
         graph_add_output(m->graph[k], twin_of(m, k, part->out[i]));
 }
 
-/* Users come after what they use. */
+/* Removes the moved nodes from the last to the first, so that users go before what they use. */
 static void drop_moved(Graph *g, const Node *before, Node *end)
 {
     while (end->prev != before)

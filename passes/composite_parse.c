@@ -1,4 +1,5 @@
-/* composite_parse.c -- a rule of composites.txt as forms; the file itself tells the language. */
+/* composite_parse.c -- parses a rule of composites.txt.  The head of that file defines the
+ * language. */
 #include "passes/composite.h"
 #include <errno.h>
 #include <math.h>
@@ -8,13 +9,13 @@
 
 typedef struct Reader {
     Arena *a;
-    const char *at, *wrong; /* the next character; what is wrong there, or NULL */
+    const char *at, *wrong; /* the next character; the mistake that was found there, or NULL */
     const char *local[MOST_LOCALS];
-    bool is_set[MOST_LOCALS]; /* somewhere in the rule */
+    bool is_set[MOST_LOCALS]; /* the rule sets it somewhere */
     int n_locals;
-    int depth;   /* of forms that are being read */
-    bool is_own; /* a rule of composites.txt, not one of a user */
-    const CustomOps *custom; /* that it may call; or NULL */
+    int depth;   /* how deep the current form is nested */
+    bool is_own; /* it is a rule of composites.txt, not one of a user */
+    const CustomOps *custom; /* operators that it may call, or NULL */
 } Reader;
 
 static Form *expression(Reader *r);
@@ -60,7 +61,7 @@ static Form *fail(Reader *r, const char *what)
     return NULL;
 }
 
-/* What is nested is read by recursion, and played so. */
+/* Limits the depth, since nested forms are parsed and interpreted by recursion. */
 static bool enter(Reader *r)
 {
     if (++r->depth > MOST_NESTED)
@@ -267,8 +268,8 @@ static const CustomOp *custom_named(const Reader *r, const char *s)
                             : custom_ops_find(r->custom, arena_printf(r->a, "%s.default", s));
 }
 
-/* Rules of a user call what is documented: operators of torch that write nothing, their own, and
- * functions of what is known. */
+/* A user's rule may call operators of torch that write nothing, operators of --ops, and documented
+ * functions of known data. */
 static void find_called(const Reader *r, Form *f, const char *s)
 {
     bool is_ours = !strncmp(s, "etc.", 4); /* of that name there is a rule too */

@@ -1,18 +1,18 @@
-/* conv_to_linear.c -- convolutions of one pixel whose input was permuted from channels last become
- * linear layers before that permute, on the way to a .pte.
+/* conv_to_linear.c -- a 1x1 convolution whose input is permuted from channels-last becomes a linear
+ * layer before that permute, for a .pte.
  *
- * Stage core, pte tail, after backends have taken theirs.  conv(permute(x)) is permute(linear(x)):
- * each output is the sum it was.  The permute moves down through what is computed element by
- * element to the next such convolution, where it goes: two copies fewer for a pair of them, and
- * rows that tile_rows can cut.  A permute that moved and met none costs what it did.
- */
+ * Stage core, pte tail, after partition.  conv(permute(x)) is permute(linear(x)), and each
+ * output is the same sum.  The permute moves down through pointwise nodes to the next such
+ * convolution, where it disappears.  A pair of convolutions thus needs two copies less, and has
+ * rows that tile_rows can cut.  A permute that meets no second convolution costs as much as
+ * before. */
 #include "passes/internal.h"
 
 static const int64_t to_channels_first[] = {0, 3, 1, 2};
 
 typedef struct Lower {
     Rewrite r;
-    Uses uses; /* of the values that were there */
+    Uses uses; /* of the values before this pass */
 } Lower;
 
 static bool all_are(const int64_t *v, int64_t want)
@@ -42,13 +42,13 @@ static bool is_read_once(const Lower *l, const Value *v)
     return !l->uses.escapes[v->index] && l->uses.first[v->index + 1] - l->uses.first[v->index] == 1;
 }
 
-/* Rewrites the inputs of n and returns the tensor, channels last, of which n alone reads a permute;
- * NULL: n reads no such permute. */
+/* Rewrites the inputs of n.  If n is the only reader of a permute from channels-last, returns
+ * the tensor before the permute, else NULL. */
 static Value *channels_last(Lower *l, Node *n)
 {
     const Value *given = first_operand(n);
     rewrite_inputs(&l->r, n);
-    const Value *x = first_operand(n); /* what stands for it by now */
+    const Value *x = first_operand(n); /* its replacement by now */
     bool ok = given && is_read_once(l, given) && x->def && permutes_so(x->def);
     return ok ? arg_value(x->def, "self") : NULL;
 }

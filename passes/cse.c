@@ -91,7 +91,7 @@ static void put_arg(Words *w, const Node *n, const Arg *a)
         for (int i = 0; i < a->list.n; i++)
             put_arg(w, n, &a->list.item[i]);
         break;
-    default: /* none: graphs are not shared */
+    default: /* ARG_NONE; nodes with graphs are not merged */
         put(w, a->kind, 0);
         break;
     }
@@ -106,7 +106,7 @@ static void put_node(Words *w, const Node *n)
         put_arg(w, n, &n->arg[i]);
     for (int i = 0; i < n->n_out; i++)
         put_type(w, n->out[i]->type);
-    if (n->op == OP_LOCAL_SCALAR_DENSE && n->out[0]->type.dim) /* tells a symbol of its own */
+    if (n->op == OP_LOCAL_SCALAR_DENSE && n->out[0]->type.dim) /* each defines its own symbol */
         put_dims(w, n->out[0]->type.dim, 1);
 }
 

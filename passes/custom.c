@@ -1,16 +1,16 @@
-/* custom.c -- operators of a user's own: their result types and composites, as rules in the
+/* custom.c -- the operators of --ops: their result types and composites, which are rules in the
  * language of composites.txt.
  *
- * The rules come from a file that nobody has checked.  They are parsed when it is read; what they
- * make of a node is held against what is declared.  A composite that comes back to itself would
- * never end, so such are refused beforehand. */
+ * The rules come from a user's file and are parsed when it is read.  The results of a composite
+ * are compared with the declared types.  A composite that calls itself, directly or through
+ * others, would never end, so it is refused beforehand. */
 #include "passes/composite.h"
 #include <string.h>
 
 typedef struct CustomRules {
     const RuleBody *dtype[MOST_RESULTS], *sizes[MOST_RESULTS];
     const RuleBody *composite; /* or NULL */
-    int state;                 /* of the search for cycles */
+    int state;                 /* used by the search for cycles */
 } CustomRules;
 
 /* -- types ------------------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static bool result_type(Play *p, const CustomRules *rules, int i, Type *out)
     return !p->failed;
 }
 
-/* An InferFn: what the file says of the results. */
+/* The InferFn of these operators: evaluates the rules for the result types. */
 static bool infer_custom(const Node *n, Type *out, Diag *d)
 {
     Arena *tmp = arena_within(n->graph->program->arena);
@@ -69,7 +69,7 @@ bool decomp_custom(Rewrite *r, Node *n)
 
 static bool leads_back(const Form *f);
 
-/* Whether a composite calls itself by way of others.  All it calls are searched once. */
+/* Returns whether a composite calls itself, directly or through others.  Each is searched once. */
 static bool is_endless(CustomRules *rules)
 {
     enum { NEW_ONE, OPEN, DONE };

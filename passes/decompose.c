@@ -1,10 +1,11 @@
-/* decompose.c -- composite ops become the closed set of core.
+/* decompose.c -- rewrites composite operators into the closed set of core.
  *
- * Stage aten, after functionalize; leaves core.  A row with `decomp` is rewritten by the function
- * of that name; one flagged KEEP only where the tail does not take it whole: a .pte takes rows with
- * an `out` kernel that its runtime has, emitted C rows with a `c` template.  What a rule builds is visited again; rules
- * only go from an op to simpler ones, so this ends.  Strides end here: a core value is contiguous.
- */
+ * Stage aten, after functionalize; leaves core.  A row with a `decomp` is rewritten by the
+ * function of that name.  A row with the flag KEEP is rewritten only if the tail does not take
+ * it whole: a .pte takes rows whose `out` kernel its runtime has, emitted C takes rows with a
+ * `c` template.  Nodes that a rule builds are visited too; rules only lead from an operator to
+ * simpler ones, so this ends.  After this pass there are no strides: a value at core is
+ * contiguous. */
 #include "passes/decompose.h"
 #include "passes/composite.h"
 #include "ir/session.h"
@@ -80,8 +81,8 @@ static bool is_narrow(EtcDtype t)
     return t == ETC_F32 || t == ETC_F16 || t == ETC_BF16;
 }
 
-/* Whether C would have to be made for another dtype than float: of rows that reduce, only where they
- * go from one to another. */
+/* Returns whether the node needs C for another dtype than float, which its template does not
+ * have.  For reductions that is so only if the dtype of the result differs. */
 static bool lacks_core(const Node *n)
 {
     EtcDtype x = first_operand(n)->type.dtype, y = n->out[0]->type.dtype;
@@ -117,7 +118,7 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
     return session_takes(s, n->op) || (stage == STAGE_ATEN && waits);
 }
 
-/* has_room: for what is spelled out. */
+/* has_room: rules may still build large expansions. */
 static bool is_composite(const Program *p, const Node *n, Stage stage, bool has_room)
 {
     const OpInfo *row = node_row(n);
@@ -139,7 +140,7 @@ static void drop_strides(Graph *g)
             value_set_type(n->out[i], type_plain(n->out[i]->type));
 }
 
-/* Parts of a tensor along an axis are named one by one before what they hold is asked. */
+/* A node whose results are parts of a tensor is split into slices first. */
 static bool rewrite(Rewrite *r, Node *n, bool is_complex)
 {
     DecompFn *fn = decomposition[n->op];

@@ -20,7 +20,8 @@ static bool is_all_zero(const Value *v)
     return true;
 }
 
-/* Each `size` elements in the order of memory have a scale: channels of a matrix of such rows. */
+/* Every `size` neighbouring elements share a scale: dequantizes the channels of a matrix with
+ * rows of this size. */
 static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int64_t size,
                             int64_t lo, int64_t hi)
 {
@@ -189,7 +190,8 @@ static EtcDtype dtype_of_range(int64_t lo, int64_t hi)
                                                 : ETC_I32;
 }
 
-/* Quantizes x, or undoes that, as op says.  scale and zero are NULL where n has them as plain numbers. */
+/* Quantizes x, or undoes that, as op says.  scale and zero are NULL where n has them as plain
+ * numbers. */
 static Node *affine_step(Rewrite *r, Node *n, OpId op, Value *x, Value *scale, Value *zero)
 {
     int64_t lo = 0, hi = 0;

@@ -1,8 +1,8 @@
-/* fit_kernels.c -- what the official kernels refuse, or compute otherwise than torch, in forms that
- * they take, on the way to a .pte.
+/* fit_kernels.c -- rewrites nodes that the official kernels refuse, or compute differently from
+ * torch, for a .pte.
  *
- * Stage core, pte tail, behind what makes nodes.  No rule here makes a node that a rule rewrites.
- */
+ * Stage core, pte tail, after the passes that make nodes.  No rule here makes a node that
+ * another rule here rewrites. */
 #include "passes/decompose.h"
 
 static bool is_one(Dim d)
@@ -12,9 +12,9 @@ static bool is_one(Dim d)
 
 /* -- operands of unlike rank ----------------------------------------------------------------- */
 
-/* Returns whether the official kernels give the result the rank of the operand that does not
- * broadcast, where the other broadcasts along one axis: they do for operands of one dtype that are
- * no halves.  A result of a higher rank cannot take that. */
+/* Returns whether the official kernels use the shortcut for an operand that broadcasts along one
+ * axis: for operands of one dtype that are no halves.  They then give the result the rank of the
+ * other operand, which fails if the result has a higher rank. */
 static bool is_planned(const Node *n)
 {
     switch (n->op) {
@@ -39,8 +39,8 @@ static int leading_ones(Type t)
     return n;
 }
 
-/* Returns whether those kernels would give the result the rank of `whole`, though its own is that
- * of `part`; where sizes are open, whether they may. */
+/* Returns whether the shortcut would (with symbolic sizes: could) give a result the rank of `whole`
+ * although its rank is that of `part`. */
 static bool loses_rank(Type whole, Type part)
 {
     int more = part.rank - whole.rank, spread = 0, ones = 0;

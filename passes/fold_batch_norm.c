@@ -1,13 +1,13 @@
-/* fold_batch_norm.c -- batch norm with fixed statistics, or a constant factor or term per channel,
- * goes into the op before it.
+/* fold_batch_norm.c -- folds a batch norm with fixed statistics, or a constant factor or term per
+ * channel, into the weights and the bias of the node before it.
  *
- * Stage core, after fold_constants.  norm(conv(x, w) + b) = conv(x, w * f) + (b - mean) * f + beta,
- * where f = gamma / sqrt(var + eps) per channel, computed in float64 and rounded once.  A weight
- * whose storage nothing else reads is scaled where it lies, in the private mapping of the model's
- * file, so that a large model never has its weights twice; states over the same bytes are dropped
- * with it.  A norm after anything else becomes a multiplication and an addition.  (Jacob et al.,
- * "Quantization and Training of Neural Networks ...", 2018, section 3.2.)
- */
+ * Stage core, after fold_constants.  norm(conv(x, w) + b) = conv(x, w * f) + (b - mean) * f +
+ * beta, where f = gamma / sqrt(var + eps) per channel, computed in float64 and rounded once.  If
+ * nobody else reads the storage of a weight, it is scaled in place, in the private mapping of
+ * the model's file, so that a large model never has its weights twice; other states over the
+ * same bytes are dropped.  A norm after any other node becomes a multiplication and an
+ * addition.  (Jacob et al., "Quantization and Training of Neural Networks ...", 2018, section
+ * 3.2.) */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ typedef struct Fold {
 
 typedef struct Affine { /* y = x * factor + shift, per channel */
     double *factor, *shift;
-    const State *like; /* whose name a new bias has; NULL: nothing is added */
+    const State *like; /* a new bias is named after this state; NULL: nothing is added */
     int64_t n;
     bool is_term; /* each factor is 1 */
 } Affine;
@@ -39,7 +39,8 @@ const float *value_floats(const Value *v, int64_t n)
     return state_elements(v->state);
 }
 
-/* Sets *a to what the norm does to each channel; false where its parameters are not constants. */
+/* Sets *a to the factor and the term of each channel.  Returns false if the norm's parameters
+ * are not constants. */
 static bool affine_of(const Fold *f, const Node *bn, Affine *a)
 {
     const Value *gamma = arg_value(bn, "weight"), *beta = arg_value(bn, "bias");
@@ -63,7 +64,7 @@ static bool affine_of(const Fold *f, const Node *bn, Affine *a)
 
 /* -- the op before --------------------------------------------------------------------------- */
 
-/* Whose weight has a row or column per index of this axis of its result. */
+/* Returns whether the weight of n has a row or column for each index of this axis of the result. */
 static bool target_of(const Node *n, int axis, Weighted *t)
 {
     return weighted_read(n, t) && t->y_axis == axis && !t->is_scaled &&
@@ -76,8 +77,8 @@ static bool is_read_once(const Fold *f, const Value *v)
            !f->uses.escapes[v->index];
 }
 
-/* Returns whether the op that makes x can take in what is done along this axis.  A value that was
- * made in this walk has no entry in `uses`. */
+/* Returns whether factors and terms along this axis of x can be folded into the node that
+ * computes x.  A value that was made in this walk has no entry in `uses`. */
 static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Weighted *t)
 {
     if (x->index >= f->r.first_new || !x->def || !is_read_once(f, x) ||

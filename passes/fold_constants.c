@@ -1,10 +1,10 @@
-/* fold_constants.c -- what depends on constants alone is computed now.
+/* fold_constants.c -- evaluates nodes that depend on constants alone.
  *
- * Stage core.  First every strided state becomes contiguous, as kernels want their weights.
- * Then one walk per graph evaluates nodes whose operands are all constants; a view of a constant
- * is a second constant over the same bytes.  Folds may not grow the file by more than
- * PTE_LIMIT or C_LIMIT in all, counted as the bytes they make less those of operands that nobody else
- * reads.  What makes floats of a matrix of integers is left as it is. */
+ * Stage core.  First every strided state becomes contiguous, because kernels need their weights
+ * so.  Then one walk per graph evaluates nodes whose operands are all constants.  A view of a
+ * constant is a second constant over the same bytes.  All folds together may not make the file
+ * larger by more than PTE_LIMIT or C_LIMIT: the bytes of new constants minus those of operands
+ * that nobody else reads.  A node that dequantizes a matrix of integers is not folded. */
 #include "passes/internal.h"
 #include "ir/session.h"
 #include <math.h>
@@ -54,7 +54,7 @@ static void gather(uint8_t *to, const uint8_t *from, const int64_t *dim, const i
     }
 }
 
-/* A contiguous state with the same elements, or NULL where the bytes are not at hand. */
+/* Returns a contiguous state with the same elements, or NULL if the bytes are not available. */
 static State *contiguous(Program *p, State *s)
 {
     int64_t dim[MAX_RANK], stride[MAX_RANK];
@@ -128,8 +128,8 @@ static bool is_short(EtcDtype t)
     return dtype_is_int(t) || t == ETC_F16 || t == ETC_BF16;
 }
 
-/* Weights stay as small as they came: who reads them knows what to do with integers and halves, or
- * makes floats of them when it runs. */
+/* Returns whether folding would turn weights of integers or halves into floats.  They stay
+ * small: nodes that read them take them so or convert them at run time. */
 static bool widens(const Node *n)
 {
     const Type from = n->n_in ? first_operand(n)->type : TYPE_NONE, to = n->out[0]->type;
@@ -200,8 +200,8 @@ static void fold_view(Fold *f, Node *n)
     graph_remove(f->r.g, n);
 }
 
-/* Kernels of the official runtime read no floats of 8 bits: those of weights become floats here, however
- * large they are. */
+/* Kernels of the official runtime read no floats of 8 bits: those of weights become floats here,
+ * however large they are. */
 static bool fold_f8(Fold *f, Node *n)
 {
     Program *p = f->r.g->program;
@@ -250,7 +250,7 @@ static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f.r, n);
-        if (region_has_places(n)) /* what was folded before it is a constant within it too */
+        if (region_has_places(n)) /* operands that are constants now become constants inside */
             n = sink_operands(&f.r, n);
         for (Graph *inner = NULL; (inner = region_next(n, inner));)
             fold_graph(inner, left, tmp, d);

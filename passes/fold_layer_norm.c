@@ -19,8 +19,8 @@ typedef struct Fold {
     Rewrite r;
     Uses uses;
     int *reads;        /* by storage */
-    const Affine **norm; /* by index of the result: of a norm to fold, of a product that takes it */
-    Node **product;    /* found behind the norm at hand */
+    const Affine **norm; /* by index of the result of a norm that is folded, or of its product */
+    Node **product;    /* the products after the current norm */
     int n_products;
 } Fold;
 

@@ -1,20 +1,20 @@
-/* functionalize.c -- ops that write their input become their functional twins.
+/* functionalize.c -- replaces operators that write their input by their functional twins.
  *
- * Stage aten, after resolve_views; leaves no write.  Every value belongs to a base, an input, a
- * state or a fresh result, through a chain of views.  A write makes a new value of the base: the
- * twin's result is put back through the chain, and the base's version goes up.  A later read of
- * any alias finds its version behind and takes the chain of views anew from the base.  What inputs
- * and states hold at the end becomes their `update`.  Linear in nodes plus views made again.
- */
+ * Stage aten, after resolve_views; no node writes after it.  Every value is a base (an input, a
+ * state or a new result) or a chain of views of a base.  A write makes a new value of the base:
+ * the twin's result is put back through the chain of views, and the base gets the next version.
+ * A later read of an alias with an older version builds its chain of views again from the base.
+ * The last values of inputs and states become their `update`.  The time is linear in nodes and
+ * views that are built again. */
 #include "ir/views.h"
 #include "passes/internal.h"
 
 typedef struct Alias {
     Value *same;    /* another name of this very tensor, which holds all below; else NULL */
     Value *base;    /* itself where the value is no view */
-    Value *parent;  /* what the view reads; NULL of a base */
-    Node *view;     /* the node that makes it */
-    Value *current; /* as of `version` of the base */
+    Value *parent;  /* the value that the view is of; NULL: it is a base */
+    Node *view;     /* the node that computes the view */
+    Value *current; /* its value at `version` of the base */
     int version;
 } Alias;
 
@@ -66,8 +66,8 @@ static void make_same(Pass *s, Value *v, Value *of)
     s->alias[v->index].same = first ? first : of;
 }
 
-/* Makes the same view of another tensor before `at`.  The view's other operands tell sizes alone,
- * which no write changes. */
+/* Builds the same view of another tensor before `at`.  The other operands of the view only give
+ * sizes, which no write changes. */
 static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
 {
     Node *n = node_new(s->g, view->op, view->loc);
@@ -121,7 +121,8 @@ static bool through_permute(Pass *s, Node *at, const Node *view, Value *x, Value
     return n != NULL;
 }
 
-/* The parent with [start, end) of an axis replaced by x: what stands before it, x, what follows. */
+/* Builds the parent with [start, end) of an axis replaced by x: a concat of the part before, x,
+ * and the part after. */
 static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim start, Dim end,
                           Value *x, Value **out)
 {
@@ -217,7 +218,7 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
 
 /* -- writes -------------------------------------------------------------------------------- */
 
-/* Nothing outside a nested graph may see its writes. */
+/* Reports a write in a nested graph to a base outside of it. */
 static bool may_write(Pass *s, const Node *n, const Value *base)
 {
     if (base->def || s->g->name)
@@ -233,7 +234,7 @@ static bool write(Pass *s, Node *n, Value *target, Value *x)
     for (Alias *a; (a = alias_of(s, v))->parent; v = a->parent) {
         Node *view = a->view;
         Value *parent = a->parent;
-        a->current = x; /* stands with the version set below */
+        a->current = x; /* of the version that is set below */
         a->version = alias_of(s, base)->version + 1;
         if (!put_back(s, n, view, read(s, n, parent), x, &x))
             return false;
@@ -267,7 +268,7 @@ static Node *build_twin(Pass *s, Node *n)
     Type t = {0};
     for (int i = 0; i < n->n_args; i++)
         node_push(f, arg_moved(f, n, n->arg[i]));
-    if (op_is_given(twin)) { /* what is written keeps its type */
+    if (op_is_given(twin)) { /* the target keeps its type */
         t = n->out[0]->type;
         t.stride = NULL;
     }
@@ -280,7 +281,7 @@ static Node *build_twin(Pass *s, Node *n)
     return f;
 }
 
-/* The result of the twin, in the dtype of what was written. */
+/* Builds the twin and casts its result to the dtype of the target. */
 static Value *twin_of(Pass *s, Node *n, Type want)
 {
     if (op_info[n->op].functional == OP_DROPOUT) {
@@ -330,7 +331,7 @@ static bool has_instance_statistics(const Node *n)
     return mean && mean->state && arg_bool(n, "use_input_stats");
 }
 
-/* Whether n moves running statistics, or its row says so. */
+/* Returns whether n updates running statistics. */
 static bool has_statistics(const Node *n)
 {
     if (n->op == OP__BATCH_NORM_WITH_UPDATE || n->op == OP__NATIVE_BATCH_NORM_LEGIT)
@@ -339,7 +340,8 @@ static bool has_statistics(const Node *n)
            (arg_value(n, "running_mean") || arg_value(n, "running_var"));
 }
 
-/* The twin gives the statistics of the batch, if n does not, and the running ones as they are then. */
+/* Builds the twin of a batch norm, whose further results are the statistics of the batch and the
+ * new running statistics. */
 static Node *build_batch_norm_twin(Pass *s, Node *n, const Value *mean, const Value *var)
 {
     Node *f = node_new(s->g, OP__NATIVE_BATCH_NORM_LEGIT_FUNCTIONAL, n->loc);

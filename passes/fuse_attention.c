@@ -1,23 +1,22 @@
-/* fuse_attention.c -- attention that a model spells out becomes one node.
+/* fuse_attention.c -- replaces attention that a model spells out by one node.
  *
- * Stage core, with constants folded and dead nodes gone.  What lies between two products is read
- * backwards:
+ * Stage core, after constants were folded and dead nodes removed.  The nodes between two products
+ * are read backwards:
  *
  *   bmm(softmax(mask(cap(bmm(q, k^T)))), v)  ==>  etc.softmax_attention(q, k, v)
  *
- * cap is c * tanh(s); mask adds something to the scores, twice at most, or puts a number where a
- * condition says so, which comes last.  Products with numbers stand anywhere and become the scale,
- * the cap, or part of the mask; views that split or merge batch axes stand anywhere.  Nobody else
- * may read the scores or what is made of them.  The node means what was there, rows without a key
- * included: such a row is NaN.  Where the model makes it 0, as exporters spell
- * scaled_dot_product_attention, it becomes that again; a NaN among its operands then shows in the
- * result, as in that of torch.
+ * cap is c * tanh(s).  mask adds a tensor to the scores, at most twice, or lastly replaces scores
+ * by a number where a condition is true.  Products with numbers may be anywhere; they become part
+ * of the scale, the cap or the mask.  Views that split or merge batch axes may be anywhere too.  No
+ * other node may read the values in between.  The new node computes the same, also for rows without
+ * a key, which are NaN.  If the model turns these into 0, as exporters spell
+ * scaled_dot_product_attention, the node becomes that operator; a NaN in its operands is then in
+ * the result, as in torch.
  *
  *   bmm(where(w != w, 0, w), v)  ==>  scaled_dot_product_attention(q, k, v)   w: softmax, as above
  *
- * Batch axes of the node are those that the model's own views show, so that masks broadcast over
- * them, two where that can be; backends take no others.  Each node is looked at once.
- */
+ * The batch axes of the node are those of the model's views, so that masks broadcast over them;
+ * if possible there are two, because backends take no others.  Each node is looked at once. */
 #include "passes/internal.h"
 #include "ir/backend.h"
 #include "ir/session.h"
@@ -34,7 +33,7 @@ typedef struct Level {
 typedef struct Mask {
     Value *value;
     Level at;
-    double factor; /* of what is added */
+    double factor; /* of the term that is added */
 } Mask;
 
 /* One attention, read from its end. */
@@ -44,8 +43,8 @@ typedef struct Match {
     int n_levels;
     Mask mask[2];           /* the last to come first */
     int n_masks;
-    bool is_where, is_inverted; /* of mask[0] */
-    const Value *guarded;       /* the weights, where a row of NaNs becomes 0 behind them */
+    bool is_where, is_inverted; /* mask[0] is a condition; it is true where scores stay */
+    const Value *guarded;       /* the weights, if a row of NaNs becomes 0 after them; or NULL */
     double fill, factor, cap;
 } Match;
 
@@ -158,7 +157,7 @@ static bool read_sum(const Fuse *f, Match *m, const Node *n)
     return false;
 }
 
-/* Back from what softmax reads to the product of queries and keys. */
+/* Walks back from the operand of softmax to the product of queries and keys. */
 static bool read_scores(const Fuse *f, Match *m, const Value *v)
 {
     Where c;
@@ -183,7 +182,7 @@ static bool read_scores(const Fuse *f, Match *m, const Value *v)
     return false;
 }
 
-/* where(w != w, 0, w): the weights w, which nobody else reads; NULL: it is no guard. */
+/* Returns the w of where(w != w, 0, w), if nobody else reads it; NULL: n is no such guard. */
 static const Value *guarded(const Fuse *f, const Node *n)
 {
     double zero;
@@ -423,7 +422,8 @@ static void read_choice(Match *m)
     m->is_where = true;
 }
 
-/* What scaled_dot_product_attention computes: a query without a key gives 0, or there is none. */
+/* Returns whether this is scaled_dot_product_attention: a query without a key gives 0, or there
+ * is no such query. */
 static bool is_torchs(const Match *m)
 {
     return m->guarded || (!m->n_masks && m->cap == 0);
@@ -468,8 +468,8 @@ static bool is_kept(const Match *m, const Node *n)
     return false;
 }
 
-/* Scores of more bytes than the result, which is there as long as what it is made of.  Open sizes
- * count at their upper bounds. */
+/* Returns whether the scores have more bytes than the result.  Symbolic sizes count with their
+ * upper bounds. */
 static bool saves_memory(const Match *m, const Node *n)
 {
     return type_numel(m->scores->out[0]->type) > type_numel(n->out[0]->type);

@@ -1,8 +1,8 @@
-/* fuse_integers.c -- products between dequantize and quantize are computed in integers, for C.
+/* fuse_integers.c -- computes products between dequantize and quantize in integers, for C.
  *
- * Stage core, after pass quantize.  Two walks in order of the graph, each node looked at once; the
- * last rule is the second's, which also gives each pointwise reader a dequantize of its own, so
- * that loops read bytes:
+ * Stage core, after pass quantize.  Two walks in the order of the graph look at each node once.
+ * The last rule belongs to the second walk, which also gives each pointwise reader a dequantize of
+ * its own, so that loops read bytes:
  *
  *   product(dequantize(x), dequantize(w), b)  ==>  etc.integer_*(x, w, b)      floats result
  *   clamp(etc.integer_*(...))                 ==>  the same with the clamp     read once
@@ -14,12 +14,12 @@
  *   quantize(softmax(dequantize(x)))      ==>  etc.integer_softmax(x)          read once
  *   softmax(dequantize(x))                ==>  the same with floats result     otherwise
  *
- * A product is linear, addmm, mm or a convolution; w is constant, of 8 bits and with zero points 0.
- * x has one scale, known or computed at run time, or for a matrix one per row.  A mean is that of
- * the last axes, in fixed point of any, or of windows, known in size.  Only products, means and softmax round otherwise than
- * before; a softmax is fused only for targets that compute in fixed point.
- * What is dequantized but for nobody goes with dce.
- */
+ * A product is linear, addmm, mm or a convolution.  w is a constant of 8 bits with zero points
+ * 0.  x has one scale, known or computed at run time, or for a matrix one per row.  A mean is
+ * over the last axes (in fixed point over any axes) or over windows, of known size.  Only
+ * products, means and softmax round differently from before.  A softmax is fused only for
+ * targets that compute in fixed point.  Dequantize nodes that nobody reads any more are removed
+ * by dce. */
 #include "passes/internal.h"
 #include "ir/session.h"
 #include <math.h>
@@ -86,7 +86,7 @@ static double number_at(const Value *v, const void *data, int64_t i)
 /* -- weights --------------------------------------------------------------------------------- */
 
 typedef struct Weight {
-    const Value *v;     /* of 8 bits */
+    const Value *v;     /* integers of 8 bits */
     bool is_transposed; /* [k, channels] */
     int64_t n, k;       /* channels, terms */
     double *scale;      /* per channel */
@@ -189,9 +189,9 @@ static Value *channel_scales(Fuse *f, const Weight *w, double by)
 /* -- operands -------------------------------------------------------------------------------- */
 
 typedef struct Input {
-    Value *x, *scale, *zero; /* scale and zero point where the run tells them */
-    double by;               /* the scale, or 1 */
-    int64_t at;              /* the zero point */
+    Value *x, *scale, *zero; /* scale and zero point if they are computed at run time, else NULL */
+    double by;               /* the known scale, or 1 */
+    int64_t at;              /* the known zero point */
 } Input;
 
 /* Reads the input of a product; `has_rows`: each row may have a scale.  False: it is not
@@ -215,7 +215,7 @@ static bool read_input(const Value *v, bool has_rows, Input *in)
            dtype_is_int(in->zero->type.dtype) && in->zero->type.dtype <= ETC_I64;
 }
 
-/* A bias of one float per channel: as it is, or what a constant of integers stands for. */
+/* Reads a bias of one float per channel, or a constant of integers that is dequantized. */
 static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
 {
     *bias = v;
@@ -350,7 +350,8 @@ static bool read_border(const Node *n, const QParams *p, int64_t *q)
     return at == (double)*q && *q >= least_of(p->dtype) && *q <= least_of(p->dtype) + 255;
 }
 
-/* All operands are dequantized by the same numbers, and no constants, which stay what they are. */
+/* Returns whether all operands are dequantized with the same qparams.  Constants do not count,
+ * because they stay as they are. */
 static bool read_operands(const Node *n, QParams *p)
 {
     QParams other;
@@ -388,13 +389,13 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
 
 /* -- means ----------------------------------------------------------------------------------- */
 
-/* Windows, and what x and the result are as images. */
+/* A mean as an average pool: its windows, and x and the result as images. */
 typedef struct Mean {
     const Node *node;
     Value *x;
     Dim image[4];
-    bool is_viewed; /* x is to become `image` first, and what comes of it the node's result */
-    bool is_turned; /* before that its axes are to come in the order of `axis` */
+    bool is_viewed; /* x must be viewed as `image` first, and the result as the node's result */
+    bool is_turned; /* before that, x must be permuted to the order of `axis` */
     int64_t axis[MAX_RANK];
     Pool of;
 } Mean;
@@ -509,8 +510,8 @@ static bool is_whole(const QParams *p)
 
 /* -- softmax --------------------------------------------------------------------------------- */
 
-/* e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers: a row of them has a sum below
- * 2^32. */
+/* e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers: a row of them has a sum
+ * below 2^32. */
 static Value *powers(Fuse *f, const Node *n, double scale, int64_t row)
 {
     enum { COUNT = 256, BITS = 30 };

@@ -82,7 +82,7 @@ static bool read_product(const Node *n, Table *t)
                  .index = arg_value(q, "indices")};
     if (!check(t, q) || !dim_equal(t->scale->type.dim[0], DIM(t->rows)))
         return false;
-    /* the last axis is what shares a scale: no view in between turned it into something else */
+    /* scales are per last axis, so no view in between may have changed that axis */
     const Type y = n->out[0]->type, s = arg_value(n, "other")->type;
     return type_equal(arg_value(n, "self")->type, y) && y.rank == s.rank && y.rank > 1 &&
            dim_equal(s.dim[s.rank - 1], DIM(1)) &&

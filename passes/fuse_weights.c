@@ -1,16 +1,16 @@
-/* fuse_weights.c -- a product with a weight that is kept as integers or halves becomes one node,
- * which makes floats of a few columns at a time.
+/* fuse_weights.c -- a product with a weight that is stored as integers or halves becomes one node,
+ * which converts a few columns at a time to floats.
  *
  * Stage core, on the way to C, with the recipe applied:
  *
  *   linear(x, dequantize(q), bias)  ==>  etc.packed_linear(x, packed q, scales, zero points, bias)
  *
- * and mm and addmm alike; q is a constant with a scale for all, for each column or for each group
- * of terms, or of halves; a view and a transpose may stand behind it.  It is done where all that
- * reads the floats are such products; else they are there anyway.  Integers that 4 bits hold get 4 bits.
- * Padding to whole blocks of columns must not make the weight larger than its floats.  Sums have
- * the same terms in the same order: no bit changes.  Each node is looked at twice.
- */
+ * The same holds for mm and addmm.  q is a constant of halves, or of integers with one scale, a
+ * scale per column or a scale per group of terms; a view and a transpose may follow it.  It is
+ * done only if all readers of the floats are such products; else the floats exist anyway.
+ * Integers that fit into 4 bits are stored in 4 bits.  Padding to whole blocks of columns must
+ * not make the weight larger than its floats.  Sums have the same terms in the same order, so no
+ * bit changes.  Each node is looked at twice. */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
@@ -40,8 +40,8 @@ typedef struct Packed {
 
 typedef struct Fuse {
     Rewrite r;
-    bool *is_read;  /* by value index: floats that somebody reads who takes no packed weight */
-    Packed *packed; /* by value index: what was made of floats already */
+    bool *is_read;  /* by value index: floats with a reader that takes no packed weight */
+    Packed *packed; /* by value index: the packed weight that was made for these floats */
 } Fuse;
 
 /* -- how weights are kept --------------------------------------------------------------------- */

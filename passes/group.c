@@ -1,14 +1,15 @@
-/* group.c -- the c tail's unit: every op that computes becomes an etc.group node, an anchor and the
- * pointwise nodes that end it, or pointwise nodes alone.  Core -> grouped.
+/* group.c -- makes groups, the unit of the c tail: every node that computes becomes part of an
+ * etc.group node, which is an anchor and the pointwise nodes after it, or pointwise nodes alone.
+ * Core -> grouped.
  *
- * One backward walk.  A node joins the group of its users when all of them are pointwise members
- * of one group, its result has that group's shape and dtype and nobody else reads it; at most
- * one node of a group is no pointwise one, its anchor.  Two kinds of nodes change the dtype
- * within a group: dequantize per tensor, and quantize as the last of a group without an anchor.  The
- * first, of a constant, joins where its result broadcasts, too: no tensor of floats is made of it.
- * Otherwise a node opens a group, of which it is the last.  So each group has one result at most
- * read outside, and standing where its last node stood it comes after everything it reads.
- * Views, concats and control flow stay bare.  Linear. */
+ * One backward walk.  A node joins the group of its users if all of them are pointwise members
+ * of one group, its result has the shape and dtype of that group, and nobody else reads it.  At
+ * most one node of a group is not pointwise: its anchor.  Two kinds of nodes change the dtype
+ * within a group: a dequantize per tensor, and a quantize as the last node of a group without an
+ * anchor.  A dequantize of a constant also joins if its result broadcasts, so that no tensor of
+ * floats is made of the constant.  Any other node starts a group, of which it is the last node.
+ * So only one result of a group is read outside, and at the position of its last node it comes
+ * after everything it reads.  Views, concats and control flow are in no group.  Linear. */
 #include "passes/group.h"
 #include "ir/session.h"
 #include <string.h>
@@ -57,7 +58,8 @@ static int cluster_of_users(const Grouping *s, const Node *n)
     return all;
 }
 
-/* A constant of bytes as floats that broadcast over the group: they are made anew for each place. */
+/* A constant of bytes as floats that broadcast over the group: they are made anew for each
+ * place. */
 static bool is_spread_constant(const Cluster *c, const Node *n)
 {
     Type t = n->out[0]->type;
@@ -158,8 +160,8 @@ static void push_arguments(Node *group, const Outline *o, const Cluster *c)
     node_push(group, named("body", (Arg){.kind = ARG_GRAPH, .graph = o->body}));
 }
 
-/* Puts the group before its last node and records what replaces that node's results.  `inner` is
- * shared by all clusters and left as it was found, all NULL. */
+/* Builds the group before its last node and records it as the replacement of that node's results.
+ * `inner` is shared by all clusters; it is all NULL before and after. */
 static void build_group(Grouping *s, const Cluster *c, Value **inner, Value **with)
 {
     assert(c->n > 0 && c->n <= s->g->n_values);

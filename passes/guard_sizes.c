@@ -1,9 +1,8 @@
-/* guard_sizes.c -- what the nodes take for granted of symbolic sizes becomes guards.
+/* guard_sizes.c -- makes guards of what the nodes assume about symbolic sizes.
  *
- * Any stage before lower_symint, which leaves numbers in the place of sizes; leaves nodes as they
- * are.  A model as it was loaded has its guards (program_guard); those of nodes that passes made
- * since follow here, before check_sizes or C checks them all.
- */
+ * Any stage before lower_symint, which replaces sizes by computed numbers.  It changes no node.
+ * The guards of the model itself were made when it was loaded (program_guard).  This pass adds
+ * those of nodes that passes have made since, before check_sizes or emitted C checks them all. */
 #include "passes/internal.h"
 
 bool pass_guard_sizes(Program *p, Arena *tmp, Diag *d)

@@ -1,5 +1,5 @@
-/* inputs.c -- inputs to evaluate a program on: seeded random ones at sizes within its symbols'
- * ranges, and the symbols that given inputs stand for.
+/* inputs.c -- inputs for evaluating a program: seeded random ones with sizes in the ranges of the
+ * symbols, and the values of symbols for given inputs.
  */
 #include "passes/internal.h"
 #include <string.h>
@@ -45,7 +45,7 @@ void inputs_fill(EtcTensor *t, uint64_t *seed)
         }
 }
 
-/* Its lower bound, or a value above it, near enough to stay cheap. */
+/* Returns the lower bound, or a value slightly above it, so that the evaluation stays cheap. */
 static int64_t symbol_value(const Symbol *s, int which)
 {
     enum { NEAR = 5 };

@@ -1,4 +1,4 @@
-/* integer_io.c -- inputs and outputs of methods become integers, as --io asks.
+/* integer_io.c -- makes inputs and outputs of methods integers, for --io.
  *
  * Stage core, after quantize.  Linear in nodes and uses.
  *
@@ -6,10 +6,9 @@
  *   output dequantize(q)               ==>  q
  *   output softmax(...), sigmoid(...)  ==>  quantize(...) by 1/256
  *
- * Where the wanted integers differ in sign from those of the model, a dequantize and a quantize
- * stand between them.  Inputs and outputs that are no f32 stay as they are, and f32 ones of which no
- * range is known, with a warning; where that leaves none, it is an error.
- */
+ * If --io asks for int8 and the model has uint8, or the other way, a dequantize and a quantize
+ * convert between them.  Inputs and outputs that are not f32 stay as they are.  An f32 one
+ * without a known range stays too, with a warning; it is an error if none can be changed. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -54,7 +53,8 @@ static void tell(const Ports *p, bool is_output, int i, QParams q)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
-/* The qparams of the first quantize that reads v, or what only moves v's elements.  False: there is none. */
+/* Finds the qparams of the first quantize that reads v or a value with moved elements of v.
+ * Returns false if there is none. */
 static bool find_range(const Ports *p, const Value *v, QParams *q)
 {
     for (int i = p->uses.first[v->index]; i < p->uses.first[v->index + 1]; i++) {
@@ -66,7 +66,8 @@ static bool find_range(const Ports *p, const Value *v, QParams *q)
     return false;
 }
 
-/* Readers of the floats read what the integers stand for; a quantize of the same qparams is those. */
+/* Makes readers of the floats read the dequantized integers.  A quantize with the same qparams is
+ * replaced by the integers themselves. */
 static bool replace_reads(const Ports *p, Value *v, const QParams *q)
 {
     const QParams own = turned(*q, p->to);

@@ -1,10 +1,10 @@
-/* lifetime.c -- from alias sets to blocks of memory and the times their bytes are in use.
+/* lifetime.c -- computes blocks of memory and the live ranges of their bytes from alias sets.
  *
- * The bytes of a set are cut where a value of it begins or ends; each piece is in use from the
- * birth of the first value that covers it to the last read of any.  Values are taken by birth and a
- * piece belongs to the first that reaches it, found over links that skip what is taken, so that
- * a set costs n log n however its values overlap; the same backwards for the last read.
- */
+ * The bytes of a set are cut where one of its values begins or ends.  Each piece is live from
+ * the birth of the first value that covers it to the last read of any.  Values are visited by
+ * birth, and a piece belongs to the first value that reaches it; links skip pieces that are
+ * taken.  So a set costs n log n however its values overlap.  Last reads are found in the same
+ * way, backwards. */
 #include "passes/internal.h"
 #include <stdlib.h>
 
@@ -229,8 +229,8 @@ static Members members_of(const Graph *g, AliasSets a, const Part *live, Arena *
     return m;
 }
 
-/* Branches of a cond, and the graphs of a loop, of which one runs after the other, need memory while
- * it runs: pool 1 of each, all from the same byte on. */
+/* Adds one block for the graphs of a cond or a loop.  Only one of them runs at a time, so their
+ * pools all begin at its first byte. */
 static void add_branches(Blocks *b, const Node *n, int time, Arena *tmp)
 {
     int64_t bytes = 0;
@@ -284,7 +284,8 @@ int64_t blocks_bound(Blocks b, Arena *tmp)
     return most;
 }
 
-/* -- what operators need whole ------------------------------------------------------------------- */
+/* -- what operators need whole
+ * ------------------------------------------------------------------- */
 
 typedef struct Touched {
     const Value *v;

@@ -1,9 +1,8 @@
-/* lower_symint.c -- sizes that are known only at run time become what a kernel can read.
+/* lower_symint.c -- replaces symbolic sizes in arguments by values that kernels can read.
  *
- * Stage edge, pte tail.  An open size of a view or an expand is -1 where that says it; any other is
- * computed from sizes of the inputs (sizes.c).  One walk; nodes without symbolic arguments are not
- * touched.
- */
+ * Stage edge, pte tail.  A symbolic size of a view or an expand becomes -1 if that is
+ * unambiguous.  Any other is computed from sizes of the inputs (sizes.c).  One walk; nodes
+ * without symbolic arguments are not touched. */
 #include "passes/internal.h"
 
 /* -- minus one ------------------------------------------------------------------------------- */
@@ -23,8 +22,9 @@ static bool may_be_empty(Dim d)
     return lo <= 0;
 }
 
-/* The open size to leave to the kernel: the one no operand has, else the last; -1: none.  The kernel
- * divides by the other sizes, so one that may be 0 is the one to leave, and two are too many. */
+/* The open size to leave to the kernel: the one no operand has, else the last; -1: none.  The
+ * kernel divides by the other sizes, so one that may be 0 is the one to leave, and two are too
+ * many. */
 static int hole_of(const Node *n, const Dim *dim, int count)
 {
     int hole = -1, n_empty = 0;
@@ -83,7 +83,7 @@ static void open_slice(Node *n)
 
 typedef struct Reader {
     Sizes *sizes;
-    Node *from, *to; /* the node and what takes its place */
+    Node *from, *to; /* the node and its replacement */
 } Reader;
 
 static Arg lowered(Reader *s, Arg a)

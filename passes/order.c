@@ -1,13 +1,13 @@
-/* order.c -- puts nodes in an order that lowers the peak of live bytes.
+/* order.c -- chooses an order of the nodes with a lower peak of live bytes.
  *
- * Stages edge and grouped.  Candidates are the given order, a depth-first walk from the outputs
- * which, at each node, first computes the operand whose subtree needs most memory beyond what it
- * leaves (Sethi and Ullman's rule, "The Generation of Optimal Code for Arithmetic Expressions",
- * 1970, with bytes for registers; optimal on trees, a heuristic on DAGs), the order that each time
- * takes the step after which least lives (order_greedy.c), and all of them with their peaks lowered
- * in windows (order_window.c), within an amount of work.  The one whose plan needs least at once
- * stays, the earlier on a tie, so the pass never makes a plan worse.
- */
+ * Stages edge and grouped.  There are three candidates.  One is the given order.  One is a
+ * depth-first walk from the outputs; at each node it first computes the operand whose subtree
+ * needs the most memory in addition to its result (Sethi and Ullman's rule, "The Generation of
+ * Optimal Code for Arithmetic Expressions", 1970, with bytes for registers; optimal on trees, a
+ * heuristic on DAGs).  One always takes the step after which the fewest bytes are live
+ * (order_greedy.c).  Each is also improved in windows (order_window.c), within a limit of work.
+ * The order whose plan has the lowest peak wins, the earlier one on a tie, so the pass never
+ * makes a plan worse. */
 #include "passes/order.h"
 #include <stdlib.h>
 
@@ -46,7 +46,8 @@ static int by_gain(const void *a, const void *b)
     return (p < q) - (p > q);
 }
 
-/* Operands in the best order: the one that frees most goes first. */
+/* Computes the need of n with its operands in the best order: the one that frees the most goes
+ * first. */
 static Need need_of(const Node *n, const Walk *w, Arena *tmp)
 {
     Need *child = NEW(tmp, Need, n->n_in + 1), sum = {0};

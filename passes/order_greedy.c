@@ -15,9 +15,9 @@ typedef struct Greedy {
     const Model *m;
     Entry *heap;
     int n_heap;
-    int *left;       /* by chunk: readers to come */
-    int *last;       /* by chunk: xor of their steps, so the one that is left */
-    int *waits;      /* by step: operands to come */
+    int *left;       /* by chunk: how many readers are left */
+    int *last;       /* by chunk: the xor of their steps; of one reader, its step */
+    int *waits;      /* by step: how many operands are not computed yet */
     bool *is_done;
 } Greedy;
 

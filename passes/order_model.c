@@ -1,11 +1,11 @@
-/* order_model.c -- what the order search knows of a graph: which bytes live how long in an order.
+/* order_model.c -- the model of a graph for the order search: how long which bytes are live in an
+ * order.
  *
- * A chunk is what one node adds to memory: views add nothing, a concat what it moves, results in
- * memory of the caller nothing.  A chunk lives from its node to the last node that reads any value
- * that covers it.  A node whose row lets it overlay an operand adds nothing while it runs if that
- * operand's chunks die there.  Which values share chunks is taken from the given order; the measure
- * that decides in the end is that of the real plan (order.c).
- */
+ * A chunk is the memory that one node adds.  Views add nothing, a concat adds what it moves, and
+ * results in memory of the caller add nothing.  A chunk is live from its node to the last node
+ * that reads a value which covers it.  If a node's row lets it overlay an operand, and the
+ * chunks of that operand die there, the node adds nothing while it runs.  Which values share
+ * chunks is taken from the given order.  In the end order.c compares the real plans. */
 #include "passes/order.h"
 
 typedef struct Build {
@@ -15,9 +15,9 @@ typedef struct Build {
     const Value **value;
     bool *callers;       /* by root */
     bool *is_out;        /* by value */
-    int *first, *count;  /* by value: its chunks are chunk[first ..] */
+    int *first, *count;  /* by value: its chunks are `count` items of `chunk`, from `first` on */
     int *chunk, n_chunk, *seen, stamp;
-    int64_t room;        /* of all lists; the rest of the graph is not modelled */
+    int64_t room;        /* of all lists; if it is used up, the rest of the graph is left out */
     Arena *tmp;
 } Build;
 
@@ -57,7 +57,8 @@ static bool shares(const Build *b, const Value *x, const Value *y)
     return b->a.root[x->index] == b->a.root[y->index];
 }
 
-/* The chunks of a result: its operands' where it is a view or a concat, and what it adds. */
+/* Defines the chunks of a result: those of operands if it is a view or a concat, and those that it
+ * adds. */
 static void define(Build *b, const Node *n, const Value *y, int mark)
 {
     int64_t added = type_bytes(y->type);

@@ -1,13 +1,13 @@
 /* order_window.c -- lowers the peak of an order by reordering windows of it.
  *
- * What lives before and after a window does not depend on the order within, so each window is a
- * problem of its own: find an order of its steps that stays below the peak.  States are the sets
- * of steps done; the bytes that live after a set do not depend on how it was reached, so of all
- * ways to one set the one with the lowest peak is enough.  Sets are visited by size, those that
- * reach the peak are dropped, and where more than MAX_STATES of one size are left, the ones with
- * the least live bytes stay: exact for small and narrow windows, a beam otherwise.  Every window
- * that holds the peak has to give in for the peak to fall; the first that does not ends the
- * search. */
+ * The bytes that are live before and after a window do not depend on the order inside, so each
+ * window is a problem of its own: find an order of its steps that stays below the peak.  A state
+ * is the set of steps that are done.  The bytes that are live after a set do not depend on the
+ * order either, so of all ways to a set only the one with the lowest peak is kept.  Sets are
+ * visited by size, and those that reach the peak are dropped.  If more than MAX_STATES sets of
+ * one size are left, those with the fewest live bytes are kept.  So the search is exact for
+ * small and narrow windows, and a beam search otherwise.  The peak falls only if every window
+ * that contains it gets lower; the first window that does not ends the search. */
 #include "passes/order.h"
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +20,14 @@ typedef struct Reach {
     int from, last; /* state of the size before, step done last */
 } Reach;
 
-typedef struct Local { /* of a chunk that steps of the window read or make */
+typedef struct Local { /* a chunk that steps of the window read or make */
     uint64_t readers;
     int64_t bytes;
     bool stays;     /* read behind the window */
 } Local;
 
-typedef struct Slot { /* of the hash of a level's states */
-    int level, state; /* the slot is empty on all other levels */
+typedef struct Slot { /* a slot of the hash table of states */
+    int level, state; /* the slot counts as empty on all other levels */
 } Slot;
 
 typedef struct Window {
@@ -36,10 +36,10 @@ typedef struct Window {
     int *order, from, n;
     uint64_t before[WINDOW]; /* steps of the window whose results a step reads */
     uint64_t after[WINDOW];  /* and those that read its own */
-    int *slot_of;            /* by step: place in the window; -1 */
-    Local *local;            /* by chunk; valid where `mark` is the window's */
+    int *slot_of;            /* by step: its position in the window, or -1 */
+    Local *local;            /* by chunk; valid if `mark` equals the window's stamp */
     int *mark, stamp;
-    int *left;               /* by chunk: readers from the window on */
+    int *left;               /* by chunk: how many readers are in the window or after it */
     Slot *hash;
     int n_levels;            /* so far */
     int64_t limit, *work;
@@ -184,7 +184,7 @@ static void keep_best(Window *w, Level *l)
     *l = (Level){best, MAX_STATES};
 }
 
-/* The level after `l`: what stays below the limit. */
+/* Computes the level after `l`: the sets with one more step that stay below the limit. */
 static Level next_level(Window *w, const Level *l)
 {
     Level next = {0};
