@@ -1,12 +1,14 @@
-/* pack.c -- where blocks lie in a pool: several packers, the best result counts.
+/* pack.c -- chooses the offsets of blocks in a pool, with the best of several packers.
  *
- * Blocks in use at the same time must not overlap; the end of the last is to be small.  Each
- * packer takes the blocks in another order and puts each at the lowest gap that holds it.  Only blocks that share time matter for a gap; the pairs that do are found once, by
- * a sweep.  Parts of a block that come later or go earlier leave room to others: a placed part
- * rules out a range of offsets for each part of a mate, and a gap is what no part rules out.
- * When none reaches the lower bound, a branch and bound tries all packings (pack_exact.c), then
- * a descent moves blocks in the order; both within an amount of work.  Too many pairs leave the
- * sweep alone, which frees and takes as a heap does. */
+ * Blocks that are live at the same time must not overlap, and the end of the last block should
+ * be small.  Each packer takes the blocks in another order and puts each into the lowest gap
+ * that holds it.  For a gap only blocks matter that are live at the same time (mates); a sweep
+ * finds these pairs once.  Parts of a block that become live later or die earlier leave room for
+ * others: a placed part rules out a range of offsets for each part of a mate, and a gap is a
+ * range that no part rules out.  If no packer reaches the lower bound, a branch and bound tries
+ * all packings (pack_exact.c), and then a descent moves blocks in the order, both within a limit
+ * of work.  If there are too many pairs, only the sweep is used, which allocates and frees like
+ * a heap. */
 #include "passes/internal.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +33,8 @@ typedef struct Pack {
     int64_t bound, best_end;
     int64_t *pressure; /* by block */
     bool *placed;
-    Range *range; /* what placed mates rule out for one block */
-    int64_t work; /* of the rules, of a descent: mates and ranges looked at */
+    Range *range; /* the offsets that placed mates rule out for one block */
+    int64_t work; /* how many mates and ranges may still be looked at */
 } Pack;
 
 /* -- order of blocks ------------------------------------------------------------------------- */
@@ -229,7 +231,7 @@ static void keep(Pack *p, int64_t end)
         p->best[i] = p->at[i];
 }
 
-/* Returns the end, or what it had reached where that is above `limit`. */
+/* Returns the end.  If it gets above `limit`, returns how far it had come. */
 static int64_t pack_in(Pack *p, const int *order, int64_t limit)
 {
     int64_t end = 0;

@@ -16,11 +16,11 @@ typedef struct Exact {
     const Block *block;
     int *from, *to;         /* a block's times, numbered by the births of blocks */
     int *first, *mate;
-    int64_t *floor;         /* where an unplaced block can go */
-    int64_t *top, *to_come; /* by time */
+    int64_t *floor;         /* the lowest offset of a block that is not placed */
+    int64_t *top, *to_come; /* by time: the end of placed blocks, the bytes of the others */
     bool *placed;
     int64_t *at, *best_at, best, bound, work;
-    struct Undo {           /* of floors */
+    struct Undo {           /* a change of `floor` */
         int block;
         int64_t floor;
     } *undo;

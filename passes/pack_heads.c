@@ -1,24 +1,24 @@
 /* pack_heads.c -- attention between a split and a merge of heads becomes one node on packed rows.
  *
- * Stage core, where backends are asked: heads of [batch, rows, heads * width] are columns, so a
- * backend that cuts columns needs neither the transposes nor the views around
- * scaled_dot_product_attention.  What nobody takes is spelled out again by decompose.  Each node is
- * looked at once.
+ * Stage core, before partition.  The heads of [batch, rows, heads * width] are columns, so a
+ * backend that can cut columns needs neither the transposes nor the views around
+ * scaled_dot_product_attention.  If no backend takes the node, decompose expands it again.  Each
+ * node is looked at once.
  *
  *   q = permute(view(x, [b, s, h, w]), [0, 2, 1, 3])      or, of one product for q, k and v,
  *   q = select(permute(view(x, [b, s, 3, h, w]), [2, 0, 3, 1, 4]), 0, i)
  *   view(permute(sdpa(q, k, v), [0, 2, 1, 3]), [b, s, h * w])
  *
- * Masks of all attention become what is added to the scores and leaves every query a key; a query
- * that the given mask leaves none gets 0, as from sdpa, by a factor behind.
- */
+ * Masks become tensors that are added to the scores and leave a key for every query.  If the
+ * given mask leaves no key for a query, a factor after the node makes its result 0, as sdpa
+ * does. */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
 
 typedef struct Packed {
     Value *x;
-    int64_t from, heads, width; /* its columns from .. from + heads * width */
+    int64_t from, heads, width; /* it is the columns from .. from + heads * width - 1 */
 } Packed;
 
 static bool is_permute(const Node *n, int rank, const int *want)
@@ -178,14 +178,15 @@ static bool keeps_keys(const Value *mask)
     return with == n / keys;
 }
 
-/* Far from what scores are, and a sum with one stays finite. */
+/* Returns a number that is far below all scores, and whose sum with a score is finite. */
 static double never(EtcDtype t)
 {
     return t == ETC_F16 ? -32768 : NEVER;
 }
 
-/* Returns what is added to the scores for a mask: the mask itself where it leaves each query a key,
- * else one whose least number is finite and far below all scores.  NULL: reported. */
+/* Returns the tensor that is added to the scores for a mask: the mask itself if it leaves a key
+ * for each query, else one in which -infinity is replaced by never().  Returns NULL if that
+ * fails. */
 static Value *added(Rewrite *r, Node *n, Value *mask)
 {
     Node *m;
@@ -256,7 +257,7 @@ static bool pack_node(Rewrite *r, const Uses *u, Node *sdpa)
         q.heads % k.heads || !arg_number(sdpa, "dropout_p", &dropout) || dropout != 0)
         return !mask || mask->type.rank < 2 || plain_mask(r, sdpa);
     if (!arg_number(sdpa, "scale", &scale))
-        scale = 0; /* what the width asks for */
+        scale = 0; /* 1 / sqrt(width) */
     Value *a = columns(r, sdpa, &q), *b = columns(r, sdpa, &k), *c = columns(r, sdpa, &v);
     if (!a || !b || !c ||
         (mask && !(add = without_heads(r, sdpa, added(r, sdpa, mask)))))

@@ -1,17 +1,17 @@
-/* plan_memory.c -- every tensor gets its place.
+/* plan_memory.c -- gives every tensor its place.
  *
- * Stage edge or grouped, after order and alias; leaves planned.  Sizes count at their upper
- * bounds.  On the pte tail inputs, outputs, states and results share pool 1, as the official
- * exporter's default has it; states come first, at the same offsets in every method.  On the c tail
- * inputs, outputs and states are the caller's memory, and an output's alias set is written right
- * there.
+ * Stage edge or grouped, after order and alias; leaves planned.  Sizes count with their upper
+ * bounds.  On the pte tail inputs, outputs, states and results share pool 1, as in files of the
+ * official exporter; states come first, at the same offsets in every method.  On the c tail inputs,
+ * outputs and states are memory of the caller, and the alias set of an output lies there.
  *
- * Branches of a cond are planned before the graph around them, as if that were their caller:
- * their operands and results lie where the cond's do.  All that is theirs is one block of the
- * outer graph, in use at the cond alone, in which both branches start at the first byte.  So are the
- * two graphs of a loop, but what they carry lies where the loop's results do, from before the first
- * turn on, and what a turn leaves has bytes of its own until the end of it, unless it may be written
- * over what was carried. */
+ * Branches of a cond are planned before the graph around them, as if that graph were their
+ * caller: their operands and results have the places of the cond's.  All other values of both
+ * branches are one block of the outer graph, live only at the cond, in which both begin at the
+ * first byte.  The two graphs of a loop are planned in the same way, with one difference:
+ * carried values have the places of the loop's results, from before the first turn on.  The
+ * result of a turn has bytes of its own until the end of the turn, unless it may be written over
+ * the carried value. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -20,7 +20,7 @@
 typedef struct Bounds {
     Program *p;
     Diag *d;
-    bool *told; /* by symbol */
+    bool *told; /* by symbol: the missing bound was reported */
     bool ok;
 } Bounds;
 
@@ -65,7 +65,7 @@ static void check_graph(const Graph *g, Bounds *b)
         b->ok = check_bytes(n->out, n->n_out, n->loc, b->d);
 }
 
-/* Every size has an upper bound, and what it bounds fits into 64 bits. */
+/* Checks that every size has an upper bound, and that the bytes of each value fit into 64 bits. */
 static bool is_bounded(const Graph *g, Arena *tmp, Diag *d)
 {
     Bounds b = {g->program, d, NEW(tmp, bool, g->program->n_syms + 1), true};
@@ -117,8 +117,8 @@ static Place place_of(const Value *v)
     return v->state ? v->state->place : v->place;
 }
 
-/* A branch takes its operands where they lie and leaves its results where the cond's are.  A loop's
- * graphs take what is carried where the loop's results lie. */
+/* Sets the places of a nested graph's inputs and outputs: those of the operands and results of a
+ * cond; carried values have the places of the loop's results. */
 static void place_branch_io(const Graph *g, AliasSets a, Place *at)
 {
     const Node *n = g->owner;

@@ -1,21 +1,20 @@
-/* read_back.c -- what exporters spell out becomes the operator that torch has for it.
+/* read_back.c -- replaces nodes that exporters spell out by torch's operator for them.
  *
- * Stage core, with constants folded and dead nodes gone.  The rules are those of spelled.txt.  One is
- * played where the nodes of its form have no other readers, its result has the sizes of theirs, and
- * decompose would have left the operator whole: what nobody takes stays as it is.  Each node is
- * looked at once, and each rule's form is of a fixed size.
- */
+ * Stage core, after constants were folded and dead nodes removed.  The rules are those of
+ * spelled.txt.  A rule is applied if nobody else reads the nodes that its form matches, if its
+ * result has the same sizes, and if decompose would leave the operator whole; else expanding it
+ * again would gain nothing.  Each node is looked at once, and each form has a fixed size. */
 #include "passes/composite.h"
 #include <math.h>
 #include <string.h>
 
-enum { MOST_NODES = 16 }; /* of a form */
+enum { MOST_NODES = 16 }; /* the most nodes of a form */
 
 typedef struct Found {
     Play *p;
     const Uses *u;
     const Spelled *rule;
-    Arg v[MOST_ARGS]; /* of names */
+    Arg v[MOST_ARGS]; /* the values of names */
     bool is_set[MOST_ARGS];
     const Node *node[MOST_NODES];
     int n_nodes;
@@ -38,7 +37,7 @@ static bool get_number(const Arg *a, double *v)
 
 static bool same_lists(const Arg *a, const Arg *b);
 
-/* Of what is no tensor. */
+/* Compares arguments that are no tensors. */
 static bool same_args(const Arg *a, const Arg *b)
 {
     double x, y;
@@ -186,7 +185,7 @@ static bool fits(Found *m, const Form *f, const Node *n, const Arg *a)
 
 /* -- what else must hold ----------------------------------------------------------------------- */
 
-/* a - b or a % b, of which the latter is of what is known. */
+/* Computes a - b, or a % b of known numbers. */
 static bool size_of_sign(const Found *m, int sign, Dim a, Dim b, Dim *d)
 {
     bool is_rest = *sign_text(sign) == '%';
@@ -229,7 +228,7 @@ static bool holds(const Found *m, const Form *f)
     return size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b) && dim_equal(a, b);
 }
 
-/* All nodes but the first are read by these alone. */
+/* Returns whether all matched nodes except the first are read only by matched nodes. */
 static bool is_closed(const Found *m)
 {
     for (int i = 1; i < m->n_nodes; i++) {
@@ -249,7 +248,7 @@ static bool is_closed(const Found *m)
 
 /* -- the walk ---------------------------------------------------------------------------------- */
 
-/* Puts what the rule gives in the place of n, if that may stay. */
+/* Replaces n by the result of the rule, if decompose leaves that whole. */
 static bool replace(Found *m, Node *n)
 {
     Given g = {.n = m->rule->to.n_locals};

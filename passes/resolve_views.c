@@ -1,14 +1,12 @@
-/* resolve_views.c -- ops that alias only sometimes become a view, a copy or their own input.
+/* resolve_views.c -- operators that alias only sometimes become a view, a copy or their input.
  *
- * Stage aten, first pass.  Eager torch decides from strides whether `reshape`, `flatten`,
- * `contiguous` and `to` share their input's bytes; the export recorded those strides, so the same
- * decision is made here.  Afterwards a row flagged VIEW always shares and `clone` never does, which
- * is what functionalize goes by.  Where symbolic strides leave it open a copy is taken, and refused
- * if a later write could tell the difference.  Where the graph writes, views that functionalize
- * cannot undo become the slices and permutes they stand for.  Sizes read by sym_size become the
- * size itself.
- * One walk; only nodes that cannot match again are made.
- */
+ * Stage aten, first pass.  Eager torch decides by strides whether `reshape`, `flatten`,
+ * `contiguous` and `to` share bytes with their input.  The export recorded these strides, so
+ * this pass decides in the same way.  After it, a row with the flag VIEW always shares bytes and
+ * `clone` never does, as functionalize needs it.  If symbolic strides leave it open, a copy is
+ * made; if a later write could show the difference, the node is refused.  If the graph writes,
+ * views that functionalize cannot undo become equivalent slices and permutes.  sym_size is
+ * replaced by the size itself.  It is one walk, and only makes nodes that do not match again. */
 #include "passes/decompose.h"
 #include <string.h>
 
@@ -160,7 +158,7 @@ static bool is_text(const Arg *a, const char *text)
     return a && a->kind == ARG_STRING && !strcmp(a->str, text);
 }
 
-/* Returns whether a memory format asks for what x already has. */
+/* Returns whether x already has the memory format. */
 static bool has_format(Program *p, Type x, const Arg *format)
 {
     if (!format || format->kind != ARG_STRING || is_text(format, "preserve_format"))
@@ -212,7 +210,8 @@ static bool resize(Resolve *s, Node *n)
     return v && rewrite_node(&s->r, n, v);
 }
 
-/* x.squeeze_() and its kin write no element: each is a view, which stands for x from there on. */
+/* Returns whether n is squeeze_, unsqueeze_, t_ or similar, which write no element: it becomes a
+ * view that replaces x from there on. */
 static bool writes_sizes(const Node *n)
 {
     OpId twin = op_info[n->op].functional;

@@ -1,4 +1,5 @@
-/* rewrite.c -- replacing values in one walk, and what several passes ask or build. */
+/* rewrite.c -- replaces values in one walk; properties of nodes, and builders, for several
+ * passes. */
 #include "passes/internal.h"
 #include "ir/session.h"
 #include <string.h>
@@ -70,7 +71,7 @@ bool rewrite_node(Rewrite *r, Node *n, Value *v)
 
 bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
 {
-    assert(n->n_args == 3 || n->n_args == 9); /* of linear, of convolution */
+    assert(n->n_args == 3 || n->n_args == 9); /* of a linear or a convolution */
     Value *x = arg_value(n, "input");
     const Arg *a = n->arg;
     Node *made = n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
@@ -96,7 +97,7 @@ bool others_are_read(const Uses *u, const Node *n)
     return false;
 }
 
-/* Results stand behind one another along the axis. */
+/* Each result becomes a select or slice; they follow each other along the axis. */
 bool rewrite_pieces(Rewrite *r, Node *n)
 {
     Value *x = arg_value(n, "self");
@@ -217,8 +218,8 @@ static bool windows_differ(const Node *n)
     return ok && arg_find(n, "output_size") >= 0;
 }
 
-/* Borders that repeat what is there, a picture of another size, and the largest along axes: what C for
- * targets that compute in fixed point has for bytes.  What lies between two bytes is rounded. */
+/* Returns whether C for targets with fixed point has this operator for bytes: padding that repeats
+ * elements, a resize (which rounds between two bytes), a maximum along axes. */
 static bool keeps_bytes(const Node *n)
 {
     const char *c = op_info[n->op].c;

@@ -1,13 +1,13 @@
 /* sizes.c -- computes sizes at run time with sym_size and prim ops.
  *
- * A symbol is solved from the first input that has it alone, scale * symbol + offset; or a node
- * gives it, the element of a tensor.  What depends on inputs alone is computed before the
- * graph's first node, so that reading a size keeps no input alive; what depends on a node's
- * result, where it is first asked for.  Each expression is computed once. */
+ * A symbol is computed from the first input with a size scale * symbol + offset, or a node
+ * defines it as the element of a tensor.  Sizes that depend only on inputs are computed before
+ * the graph's first node, so that reading a size keeps no input alive.  Sizes that depend on a
+ * node's result are computed where they are first needed.  Each expression is computed once. */
 #include "ir/table.h"
 #include "passes/internal.h"
 
-typedef struct Operand { /* of a prim op: a value, or a number */
+typedef struct Operand { /* the operand of a prim op: a value or a number */
     Value *v;
     int64_t i;
 } Operand;
@@ -16,12 +16,12 @@ struct Sizes {
     Graph *g;
     Arena *tmp;
     Diag *d;
-    Node *last;       /* of those before the graph's first node */
+    Node *last;       /* the last node that was put before the graph's first one */
     Value **symbol;   /* by symbol index; NULL: not computed yet */
-    bool *is_late;    /* by symbol index: a node gives it */
+    bool *is_late;    /* by symbol index: a node defines it */
     Value ***read;    /* by input and axis */
-    Table known;      /* the address of an Expr -> Value */
-    Node *use; /* what asks */
+    Table known;      /* from the address of an Expr to its Value */
+    Node *use; /* the node that needs the size */
 };
 
 Sizes *sizes_new(Graph *g, Arena *tmp, Diag *d)
@@ -277,7 +277,7 @@ static Value *read_whole(Sizes *s, Dim d)
     return NULL;
 }
 
-/* NULL where no input tells it. */
+/* Returns the value of d, or NULL if no input defines its symbols. */
 static Value *value_of(Sizes *s, Dim d)
 {
     Value *known = find_known(s, d.expr);
@@ -295,7 +295,7 @@ Value *sizes_computed(Sizes *s, Dim d)
     return sum(s, d);
 }
 
-/* An operand of the node that asks may have a size no input tells. */
+/* Reads the size from an operand of the node that needs it, since no input defines it. */
 static Value *read_operand(Sizes *s, Dim d)
 {
     assert(s->use);

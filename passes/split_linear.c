@@ -1,11 +1,11 @@
-/* split_linear.c -- gives each part of a linear's result a linear of its own, on the way to a .pte:
- * query, key and value that one product computes, gates beside what they gate.
+/* split_linear.c -- computes each part of a linear layer's result by a linear layer of its own, for
+ * a .pte: for example query, key and value that are one product, or gates and what they multiply.
  *
- * Stage core, pte tail, before backends are asked: theirs copy slices too.  Parts are slices of
- * the last axis, or what select takes from a view that splits it, be it before or behind a
- * permute.  The whole is never there then, nor copied to part it; rows of the weight are runs of
- * its bytes, so nothing is copied here either.  Each output is the sum it was.  Linear: each
- * value's users are seen once. */
+ * Stage core, pte tail, before partition, since backends copy slices too.  Parts are slices of
+ * the last axis, or selects from a view that splits this axis, before or after a permute.  The
+ * whole result then never exists, and no slice is copied.  Rows of the weight are contiguous, so
+ * no weight is copied either.  Each output is the same sum.  Linear: the users of each value are
+ * visited once. */
 #include "passes/internal.h"
 
 enum { MOST_PARTS = 16 };
@@ -58,8 +58,8 @@ static bool read_range(const Node *n, bool drops, int axis, int64_t *from, int64
     return true;
 }
 
-/* All users of v take indices of this axis, none twice; each is `width` rows of the weight.  The axis
- * stays or goes. */
+/* Returns whether all users of v take different indices of this axis, each `width` rows of the
+ * weight.  With `drops` they are selects, else slices. */
 static bool find_parts(const Split *s, const Value *v, bool drops, int axis, int64_t width, Match *m)
 {
     int n = count_users(s, v);

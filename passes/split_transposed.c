@@ -1,20 +1,19 @@
-/* split_transposed.c -- transposed convolutions become plain ones of stride 1, which C that computes in
- * fixed point has kernels for; what is left to do moves bytes.
+/* split_transposed.c -- a transposed convolution becomes a plain one with stride 1, for which C in
+ * fixed point has kernels, and nodes that only move bytes.
  *
- * Stage core, before quantize, where that has something to do.  With stride s, the result's element
- * q * s + r is the sum over j of x[q + j - (k' - 1)] * w[(k' - 1 - j) * s + r], where k' is k / s, rounded
- * up, and w is 0 behind k: one convolution of k' taps for each r.  All of them together are one of s
- * times the channels (s * s with two axes).  A view and a permute then put the results of all r beside
- * each other, and a slice drops what the padding drops.
- */
+ * Stage core, before quantize, if there is a recipe.  With stride s, element q * s + r of the
+ * result is the sum over j of x[q + j - (k' - 1)] * w[(k' - 1 - j) * s + r], where k' is k / s
+ * rounded up and w is 0 beyond k.  That is one convolution with k' taps for each r; together
+ * they are one convolution with s times the channels (s * s with two axes).  A view and a
+ * permute interleave the results for all r, and a slice removes what the padding removes. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
 typedef struct Split {
     Rewrite r;
     Conv c;
-    int64_t channels;                    /* of the result, of all groups */
-    int64_t taps[2], phases[2], size[2]; /* k'; s; of x */
+    int64_t channels;                    /* output channels of all groups */
+    int64_t taps[2], phases[2], size[2]; /* k', s and the size of x, per axis */
 } Split;
 
 static bool read_split(const Node *n, Split *s)
@@ -107,7 +106,7 @@ static Value *shuffle(Split *s, Node *n, Value *y)
     return y ? build_view(&s->r, n, y, dim, 2 + axes) : NULL;
 }
 
-/* Cuts off what the padding drops. */
+/* Removes the borders that the padding removes. */
 static Value *crop(Split *s, Node *n, Value *y)
 {
     for (int i = 0; y && i < s->c.axes; i++) {

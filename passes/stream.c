@@ -1,13 +1,12 @@
-/* stream.c -- which convolutions emitted C runs by rows, so that what stands between them is never
- * there as a whole: expand, depthwise, project of an inverted residual.
+/* stream.c -- chooses the convolutions that emitted C runs by rows, so that the tensors between
+ * them never exist as a whole: for example expand, depthwise and project of an inverted residual.
  *
- * A link is a convolution, with no more than a clamp behind it, that only the next convolution
- * reads.  Chains of links are cut where a tensor is no larger than both its neighbours; what lies
- * between two cuts is a stream.  A stream's need is what it reads from outside, its output, and
- * lines: the rows the next convolution reads at a time.  The cost model is that
- * of memory alone: streams are joined only where the need of their convolutions one by one passes
- * the largest need of all else, so where nothing is won nothing is paid.  Linear.
- */
+ * A link is a convolution, with at most a clamp after it, that only the next convolution reads.
+ * Chains of links are cut at tensors that are not larger than both their neighbours; the part
+ * between two cuts is a stream.  A stream needs memory for what it reads from outside, for its
+ * output, and for lines: the rows that the next convolution reads at a time.  Only memory
+ * counts: a stream is made only if its convolutions one by one would need more than anything
+ * else in the graph.  Linear. */
 #include "passes/group.h"
 #include "ir/session.h"
 #include <string.h>
@@ -62,7 +61,8 @@ static bool is_weight(const Value *v)
     return v->state && v->state->kind != ST_MUTABLE;
 }
 
-/* Its result is its convolution's, clamped maybe, and nobody but one node reads it. */
+/* Returns whether the cluster is a convolution, perhaps with a clamp, that exactly one node
+ * reads. */
 static bool is_link(const Streams *s, const Cluster *c)
 {
     if (!is_conv(c) || c->n > 2 || c->member[0] != c->anchor || c->last->n_out != 1)
@@ -87,7 +87,7 @@ static int link_before(const Streams *s, int c)
 
 /* -- needs ------------------------------------------------------------------------------- */
 
-/* Bytes at the upper bounds, up to what sums of many still hold. */
+/* Returns the bytes at the upper bounds, limited such that sums do not overflow. */
 static int64_t bytes_of(const Value *v)
 {
     int64_t b = type_bytes(v->type), most = INT64_MAX / 64;

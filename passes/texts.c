@@ -2,10 +2,9 @@
  *
  *     texts OUT.c composites composites.txt
  *
- * A rule begins at a line's start with the names it is of, "a, b = ..." or "a, b:", or with those
- * of a function, "def f(x, y): ..."; it ends before the next.  Names go on in the next line behind a
- * comma.  Comments and blank lines go.
- */
+ * A rule begins at a line's start with the names it is of, "a, b = ..." or "a, b:", or with
+ * those of a function, "def f(x, y): ..."; it ends before the next.  Names go on in the next
+ * line behind a comma.  Comments and blank lines go. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +55,8 @@ static void add_text(int first, const char *s, size_t n)
     }
 }
 
-/* Adds a rule for each name that a line begins with.  Returns what stands behind them; NULL: the next
- * line goes on with names. */
+/* Adds a rule for each name that a line begins with.  Returns the text after the names; NULL:
+ * more names follow on the next line. */
 static const char *add_names(const char *s)
 {
     if (!strncmp(s, "def ", 4)) {

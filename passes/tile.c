@@ -20,8 +20,8 @@
 #include <math.h>
 
 enum {
-    CACHE = 1 << 20, /* of a core's second level */
-    WINDOW = 1 << 16, /* bytes of scores */
+    CACHE = 1 << 20, /* bytes of a core's second-level cache */
+    WINDOW = 1 << 16, /* attention with fewer bytes of scores is left to tile_rows */
     N_PASSES = 6,    /* product, mask, softmax (three), product */
     MISS = 4,
     CALL = 2048,
@@ -31,8 +31,8 @@ enum {
 };
 
 typedef struct Cut {
-    int64_t heads, rows, pieces; /* of a piece, of a piece, how many */
-    int64_t tile;                /* bytes of scores of one */
+    int64_t heads, rows, pieces; /* heads and rows of a piece, and the number of pieces */
+    int64_t tile;                /* the bytes of the scores of a piece */
     double cost;
 } Cut;
 
@@ -62,7 +62,8 @@ static bool fits_rank(const Heads *a, const Value *mask)
     return !mask || mask->type.rank <= a->of.q->type.rank;
 }
 
-/* All but the head axis of k and v are those of q; masks broadcast. */
+/* Returns whether all batch axes of k and v except that of heads are those of q; masks
+ * broadcast. */
 static bool axes_match(const Heads *a)
 {
     for (int i = 2; i < a->of.q->type.rank; i++) {
@@ -135,7 +136,7 @@ static void consider(Cut c, Cut *best)
 static Cut choose_open(const Heads *a)
 {
     Cut best = cut_of(a, a->heads, a->rows);
-    int64_t each = a->heads / a->last; /* of one index on the head axis */
+    int64_t each = a->heads / a->last; /* heads per index of the head axis */
     double moved = 8.0 * (double)a->heads * (double)(a->rows + a->keys) *
                    (double)(a->width + a->value_width);
     for (int64_t run = a->last - 1; run > 0; run--) {

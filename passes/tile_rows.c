@@ -1,30 +1,30 @@
-/* tile_rows.c -- computes runs of row-wise nodes for some rows after the others, on the way to a
- * .pte, so that what is wide between them is never there as a whole: the hidden layer of an MLP.
+/* tile_rows.c -- computes runs of row-wise nodes for one block of rows after the other, for a .pte,
+ * so that wide tensors between them never exist as a whole, such as the hidden layer of an MLP.
  *
- * Stage core, pte tail, when all is expanded.  Rows are the equal runs of bytes that leading axes
- * split a tensor into: rows of a matrix, images, channels of one image, heads, windows.  A node is
- * row-wise where a row of its results depends on the same row of some operands and on others as a
- * whole.  Neighbours in the order that are row-wise over the same number of rows are a run; runs
- * over other numbers may overlap it.  Part of a run can be made for a block of rows after the
- * other: slices in, one concat per result out, and neither needs a copy.  What is read there for
- * the last time goes block by block as the result comes, so that only what lives at the ends of the
- * part is there as a whole.  A row's sums see nothing of other rows, so the bits stay.
+ * Stage core, pte tail, after decompose.  Rows are the equal runs of bytes that leading axes divide
+ * a tensor into: rows of a matrix, images, channels of one image, heads, windows.  A node is
+ * row-wise if a row of its results depends on the same row of some operands, and on the whole of
+ * others.  Nodes that follow each other in the order and are row-wise over the same number of rows
+ * are a run; runs over other numbers of rows may overlap it.  A part of a run can be computed block
+ * by block: slices in, one concat per result out, and neither needs a copy.  Tensors that are read
+ * there for the last time die block by block while the result grows, so that only the tensors at
+ * both ends of the part exist as a whole.  The sums of a row do not depend on other rows, so no bit
+ * changes.
  *
- * The goal is the least peak that cutting can reach: the largest of what each step needs where it
- * is cut as finely as may be between the ends that hold least, or whole if that is less.  Only
- * steps that need more are cut, from the nearest end to the nearest end that let the goal be met,
- * into as few blocks as do.  It costs CALL for each call more and pays if RAM for each byte of the
- * peak saved is worth it.  Linear but for the lifetimes.
- */
+ * The goal is the lowest peak that cutting can reach: the largest need of any step, if each is
+ * cut as finely as allowed between the ends that hold the least, or is whole if that needs
+ * less.  Only steps that need more are cut, between the nearest ends with which the goal is
+ * reached, into as few blocks as possible.  Each additional call costs CALL, and each byte of
+ * the peak that is saved is worth RAM.  Linear, except for the live ranges. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
 enum {
     MOST_BLOCKS = 16,
     MOST_OPEN = 6,   /* runs at a time */
-    LEAST_ROWS = 16,     /* of a product in a block: kernels want some */
-    LEAST_CHANNELS = 8,  /* of a convolution */
-    LEAST_WINDOWED = 16, /* of one whose windows ours gathers anew for each block */
+    LEAST_ROWS = 16,     /* the fewest rows of a product in a block; kernels are slow with less */
+    LEAST_CHANNELS = 8,  /* the fewest channels of a convolution in a block */
+    LEAST_WINDOWED = 16, /* the same if our kernel gathers the windows again for each block */
     CALL = 2048,
     RAM = 16
 };
@@ -33,7 +33,7 @@ enum {
 typedef struct Run {
     int first, last;
     int64_t rows, blocks; /* how many, and into how many blocks they go at most */
-    int64_t *base;        /* by node: the least that the ends around it can hold */
+    int64_t *base;        /* by node: the fewest bytes that the ends around it can hold */
     int64_t *whole, stays; /* before node `first` + i, and of all: see find_wholes */
 } Run;
 
@@ -50,20 +50,20 @@ typedef struct Rows {
     int n;
     int64_t *live, *kept; /* bytes while node t runs, and between t and t + 1 */
     const Run **best;     /* the run to cut t in, or NULL */
-    int *number;          /* by value: the node that makes it; 0: none */
+    int *number;          /* by value: the number of the node that computes it; 0: none */
     Run *run;
     int n_runs;
     Segment *segment;
     int n_segments;
     int64_t peak, goal, calls;
     int *last_read;       /* by value: the last node that reads it */
-    int *stamp;           /* by value: the block that `piece` is of */
+    int *stamp;           /* by value: the block that `piece` belongs to */
     Value **piece;
     int *flat_of;         /* by value: the segment that `flat` is for */
     Value **flat;
     int n_blocks, n_segment;
-    Node *head;           /* of the segment's blocks: slices stand before it, or they would read to
-                             the last block what goes with the first */
+    Node *head;           /* the first node of the segment's blocks.  Slices come before it, else
+                             they would keep tensors alive until the last block */
 } Rows;
 
 /* -- rows ------------------------------------------------------------------------------------ */
@@ -224,8 +224,8 @@ static void find_lives(Rows *s)
         s->peak = s->live[t] > s->peak ? s->live[t] : s->peak;
 }
 
-/* Sums up, by node, the bytes of what the run reads as a whole and for the last time.  The rest
- * that it lets go is cut; all else that is there before it stays. */
+/* Sums up, by node, the bytes of tensors that the run reads as a whole and for the last time.
+ * Other tensors that die in the run are cut; all others stay. */
 static void find_wholes(Rows *s, Run *run)
 {
     assert(run->first >= 1 && run->first <= run->last && run->last <= s->n);
@@ -257,8 +257,8 @@ static int64_t block_bytes(const Rows *s, const Run *run, int t, int64_t blocks)
     return bytes > 0 ? bytes / blocks : 0;
 }
 
-/* Returns the bytes that are there behind node t where a part starts at `first`: what is read as a
- * whole does not go before the last block. */
+/* Returns the bytes that are live after node t if a part starts at `first`.  Tensors that are
+ * read as a whole do not die before the last block. */
 static int64_t end_of(const Rows *s, const Run *run, int first, int t)
 {
     assert(run->first <= first && first <= t && t <= run->last);
@@ -366,7 +366,7 @@ static void tell(const Rows *s)
 
 /* -- blocks ---------------------------------------------------------------------------------- */
 
-/* Rows [from, to) of what a segment reads and makes. */
+/* Rows [from, to) of the tensors that a segment reads and computes. */
 typedef struct Piece {
     Rows *s;
     const Segment *m;
@@ -387,7 +387,7 @@ static Value *const_piece(const Piece *b, Value *v, Type t)
     return graph_const_part(b->s->g, v, t, type_bytes(v->type) / b->m->rows * b->from);
 }
 
-/* All rows of v under the sizes that blocks are slices of. */
+/* Returns v viewed with the sizes that blocks are slices of. */
 static Value *flat(const Piece *b, Value *v, RowSplit u)
 {
     Rows *s = b->s;
@@ -425,8 +425,8 @@ static Value *piece_of(const Piece *b, Value *v)
     return s->piece[v->index];
 }
 
-/* Returns a value that is read as a whole, without the axes of 1 that stand for rows where blocks
- * have fewer axes. */
+/* Returns a value that is read as a whole.  If blocks have fewer axes than before, its leading
+ * axes of size 1 are removed. */
 static Value *whole(const Piece *b, const Node *n, Value *x, RowSplit u)
 {
     int missing = n->out[0]->type.rank - x->type.rank, first = u.axes - missing;
@@ -533,8 +533,8 @@ static Results results_of(Rows *s, const Segment *m)
     return all;
 }
 
-/* Every other segment goes from the last block to the first: what comes and what goes then pass
- * each other within one block, now downwards, now upwards, and the next finds room again. */
+/* Every other segment runs from the last block to the first.  So what is written can take the
+ * place of what has died, upwards in one segment and downwards in the next. */
 static bool make_blocks(Rows *s, const Segment *m, Results *all)
 {
     int64_t rows = block_rows(m), n = (m->rows + rows - 1) / rows;

@@ -1,8 +1,7 @@
-/* to_edge.c -- what a .pte can call: each op has a kernel in the official runtime.
+/* to_edge.c -- checks that each operator has a kernel in the official runtime.
  *
- * Stage core, pte tail; leaves edge.  Python numbers that a kernel wants as tensors become
- * constants; every op without a kernel is reported, all of them at once.
- */
+ * Stage core, pte tail; leaves edge.  Python numbers become constants if the kernel wants
+ * tensors.  All operators without a kernel are reported at once. */
 #include "passes/internal.h"
 #include <string.h>
 
@@ -11,10 +10,10 @@ static bool has_kernel(const Node *n)
     return node_row(n)->out || op_is_instruction(n->op);
 }
 
-/* Reports a node that computes with what kernels only move and cast. */
+/* Reports a node that computes with a dtype that kernels only move and cast. */
 static bool can_compute(const Node *n, Diag *d)
 {
-    /* of the column of C */
+    /* names in the column `c` */
     static const char *const families[] = {"pointwise", "compare", "reduce", "order"};
     const OpInfo *row = node_row(n);
     bool computes = false;

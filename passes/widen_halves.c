@@ -1,10 +1,9 @@
-/* widen_halves.c -- f16 and bf16 as torch's CPU kernels take them: what computes does so in f32 and
- * rounds its result.  What only moves elements keeps them as they are.
+/* widen_halves.c -- computes with f16 and bf16 as torch's CPU kernels do: in f32, with the result
+ * rounded.  Nodes that only move elements keep halves.
  *
- * Stage core, behind partition: backends may compute with halves.  A half that several nodes read
- * becomes a float once.  Composite ops flagged WIDENS pass decompose widens, so that what they are
- * made of is not rounded in between.
- */
+ * Stage core, after partition, because backends may compute with halves.  A half that several
+ * nodes read is converted to f32 once.  Composite operators with the flag WIDENS are widened by
+ * pass decompose, so that the nodes they consist of do not round in between. */
 #include "passes/internal.h"
 
 static bool is_half(EtcDtype t)
@@ -14,7 +13,7 @@ static bool is_half(EtcDtype t)
 
 static bool keeps_halves(const Node *n)
 {
-    if (node_moves(n) || op_has_regions(n->op) || n->custom) /* what a user's own takes is the user's to say */
+    if (node_moves(n) || op_has_regions(n->op) || n->custom) /* operators of --ops take what their schema says */
         return true;
     switch ((int)n->op) {
     case OP__TO_COPY:
