@@ -1,17 +1,17 @@
-/* annotate.c -- who is computed in integers, and which values share a scale.
+/* annotate.c -- decides which nodes are computed in integers, and which values share a scale.
  *
- * A node gets what its recipe asks for as far as whoever computes it has it: the spec of the first
- * backend that takes it, else that of the kernels.  With scales that are known beforehand
+ * A node gets what the recipe asks for, if whoever computes it can do it: its spec is that of the
+ * first backend that takes it, else that of the kernels.  With scales that are known beforehand
  *
- *   - convolutions and products with constant weights are integers wherever they may be;
- *   - sums, products and means of tensors are where all their operands come of integers: so they
+ *   - convolutions and products with constant weights are always computed in integers;
+ *   - sums, products and means of tensors are if all their operands come from integers, so that they
  *     add no rounding to a stream of floats;
- *   - what only moves values, or clamps them, is where an operand comes of integers or all who read
- *     it want them; its operands and its result share one scale;
- *   - a clamp or a curve that alone reads a node's result joins that node: nothing stands between.
+ *   - nodes that only move or clamp values are if an operand comes from integers, or if all readers
+ *     want them; operands and result share one scale;
+ *   - a clamp or an activation function that is the only reader of such a node's result becomes a part
+ *     of that node, without a quantize and dequantize between them.
  *
- * One walk forwards, one backwards, and sets of values under union-find: near linear.
- */
+ * There is one walk forwards, one backwards, and sets of values by union-find: nearly linear. */
 #include "quant/internal.h"
 #include "ir/session.h"
 #include <string.h>
@@ -50,8 +50,8 @@ bool is_weight(const Value *v)
 
 /* -- what is to be had ------------------------------------------------------------------------- */
 
-/* The kernels compute with floats what lies between dequantize and quantize.  Where there are to be no
- * floats, a curve is a table of bytes, and stands alone. */
+/* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For
+ * targets with fixed point an activation function is a table of bytes and a node of its own. */
 static unsigned kernel_spec(const Node *n)
 {
     const bool is_fixed_point = n->graph->program->session->is_fixed_point;
@@ -72,13 +72,13 @@ static unsigned kernel_spec(const Node *n)
         return 0; /* a constant gets no scale */
     if (n->op == OP_CONSTANT_PAD_ND &&
         (!arg_number(n, "value", &pad) || (pad != 0 && !is_fixed_point)))
-        return 0; /* what is padded with need not be an integer */
+        return 0; /* the value of the padding need not be an integer */
     if (is_class(n, "binary") || is_class(n, "mean"))
         return SPEC_STATIC | joins;
     if (is_class(n, "lut"))
         return is_fixed_point ? SPEC_STATIC : 0;
     if (is_fixed_point && !strcmp(op_info[n->op].c, "upsample"))
-        return SPEC_STATIC | SPEC_SHARED; /* what lies between two bytes is a byte */
+        return SPEC_STATIC | SPEC_SHARED; /* the results are rounded to bytes */
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
 }
 
@@ -102,8 +102,8 @@ static bool is_quantize(const Node *n)
     return n && !strncmp(op_info[n->op].target, "quantized_decomposed.", 21);
 }
 
-/* Returns whether a quantize or dequantize stands before or behind n: what a model came quantized
- * with stays. */
+/* Returns whether there is a quantize or dequantize before or after n.  A model that is already
+ * quantized there stays as it is. */
 static bool is_quantized(const Node *n, const Uses *u)
 {
     for (int i = 0; i < n->n_in; i++)
@@ -158,9 +158,9 @@ static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
         *x = per_token;
 }
 
-/* Returns the algorithms for which enough is known.  Files of statistics leave out what gptq wants,
- * and what keeps to a budget may be built of such a file, so it is judged and built without
- * gptq. */
+/* Returns the algorithms for which there is enough data.  Files of statistics do not contain
+ * what gptq needs.  A build with a budget may use such a file, so layers are judged and built
+ * without gptq. */
 static unsigned known_algorithms(const QuantJob *job)
 {
     const bool is_found = job->keep && statistics_has_budget(job->keep);
@@ -362,7 +362,7 @@ void annotation_tell(const Annotation *a, const QuantJob *job)
     }
 }
 
-/* Forwards: who can be computed in integers and is not, `wants` to. */
+/* The walk forwards.  `wants` marks nodes that could be computed in integers but are not. */
 static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
 {
     for (const Node *n = a->g->first; n; n = n->next) {
@@ -383,7 +383,8 @@ static bool is_part(const Node *n)
     return n->op == OP_SLICE || n->op == OP_SELECT_INT;
 }
 
-/* Backwards: integers come before what moves them, where nobody behind it reads floats. */
+/* The walk backwards: nodes that move values are computed in integers if none of their readers
+ * needs floats. */
 static void spread(Annotation *a, const unsigned *spec, const bool *wants)
 {
     for (const Node *n = a->g->last; n; n = n->prev) {

@@ -12,8 +12,8 @@ typedef struct Range {
     float lo, hi;
 } Range;
 
-/* One sample among others.  A point stands at the place of its number, the moments of a value behind
- * those. */
+/* One sample of a run.  The place (turn_enter) of a point is its number; the places of moments
+ * follow those of points. */
 typedef struct Look {
     const struct Walk *walk;
     Turn *turn;
@@ -24,8 +24,8 @@ typedef struct Look {
 typedef struct Walk {
     Annotation *a;
     const Blas *blas;
-    int *visit; /* by value: how many with the same point come before it */
-    int *n_visits; /* by point */
+    int *visit; /* by value: how many values with the same point come before it */
+    int *n_visits; /* by point: how many values it has */
     int n_samples;
     bool sees_moments;
 } Walk;
@@ -132,8 +132,8 @@ static Walk walk_of(Annotation *a, const Blas *blas, Arena *tmp)
     return w;
 }
 
-/* Runs the samples from where an earlier run was stopped, in pieces, after each of which what was
- * seen is kept. */
+/* Runs the samples, beginning where an earlier run was stopped.  It runs them in pieces and
+ * saves the state after each piece. */
 static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
 {
     Arena *tmp = arena_new();
@@ -217,8 +217,8 @@ static void flat_ends(const Node *n, float *lo, float *hi)
     *hi = n->op == OP_HARDSIGMOID ? 3.0f : FLT_MAX;
 }
 
-/* Sets *lo and *hi to the range of v's values beyond which no reader tells them apart; it is
- * unbounded where v is an output or an update. */
+/* Sets *lo and *hi to the range outside of which all readers clamp the values of v.  It is
+ * unbounded if v is an output or an update. */
 static void ends_of(const Annotation *a, const Value *v, float *lo, float *hi)
 {
     const int *first = a->uses.first + v->index;
@@ -243,7 +243,7 @@ static void widen(const Annotation *a, const Value *v, Range *of)
     *r = (Range){lo < r->lo ? lo : r->lo, hi > r->hi ? hi : r->hi};
 }
 
-/* No integers are spent on what readers take for the same. */
+/* Clips ranges to those that readers distinguish, so that no integers are wasted. */
 static void clip(const Annotation *a)
 {
     Range *r = NEW(a->arena, Range, a->n_points + 1);
@@ -276,9 +276,9 @@ static void take_ranges(const Annotation *a, Statistics *to)
 
 /* -- scales that are better found at run time -------------------------------------------------- */
 
-/* The least SQNR that a scale known beforehand must leave.  A bell curve whose ends are covered
- * keeps some 40 dB, a uniform one 48; outliers of channels and tokens, as transformers have them,
- * cost as much as they stand above the rest. */
+/* The lowest SQNR with which a static scale is good enough.  A normal distribution that is
+ * covered to its ends has about 40 dB, a uniform one 48.  Outliers in channels and tokens, which
+ * transformers have, cost as many dB as they are above the other values. */
 enum { COARSE_DB = 30 };
 
 static bool is_coarse(const Annotation *a, const Value *v)
@@ -365,8 +365,8 @@ static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
     return true;
 }
 
-/* Observes the ranges anew without the loose nodes, which share no scales any more.  The moments of
- * the weights' operands stay what they were. */
+/* Observes the ranges again without the nodes that became dynamic, which share no scales any
+ * more.  The moments of the weights' operands do not change. */
 static bool see_again(Annotation *a, QuantJob *job, bool has_sums, Diag *d)
 {
     Moments **moments = a->moments;

@@ -1,14 +1,14 @@
-/* checkpoint.c -- what observers hold in the midst of the samples, as statistics: enough to go on
- * there, and to come to the same bytes.
+/* checkpoint.c -- saves the state of observers in the middle of a run over the samples, as
+ * statistics, so that a later run can continue there and give the same bytes.
  *
- * Beside what earlier runs over the samples have found there is, of the one that was stopped,
+ * Beside the results of earlier runs over the samples, the file has these lines for the run that
+ * was stopped:
  *
- *     part.RUN 1 DONE ID          how many samples, of what
- *     part.point N ... NAME       what the observer of a point holds
+ *     part.RUN 1 DONE ID          how many samples were evaluated, and an id of everything that matters
+ *     part.point N ... NAME       the state of a point's observer
  *     part.moments, part.products the sums of a value's channels
  *
- * A file may say anything: what does not fit is as good as none.
- */
+ * Nothing in the file is trusted: a state that does not fit is ignored. */
 #include "quant/internal.h"
 #include <inttypes.h>
 

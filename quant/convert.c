@@ -1,16 +1,15 @@
-/* convert.c -- writes what annotate settled: quantize and dequantize around values, weights as
- * integers behind dequantize, in the forms that PT2E and torchao export.
+/* convert.c -- carries out the decisions of annotate: inserts quantize and dequantize around
+ * values, and integer weights with a dequantize, in the forms that PT2E and torchao export.
  *
  *   a value with a known scale     quantize_per_tensor, dequantize_per_tensor
- *   rows scaled when it runs       choose_qparams_per_token_asymmetric, quantize_per_token,
+ *   dynamic, a scale per row       choose_qparams_per_token_asymmetric, quantize_per_token,
  *                                  dequantize_per_token
- *   the same, as one               choose_qparams, quantize_per_tensor.tensor, dequantize_ ...
- *   weights                        dequantize_per_channel of i8; of groups in rows of a group each
- *   tables                         rows of the i8 table are looked up, then scaled
+ *   dynamic, one scale             choose_qparams, quantize_per_tensor.tensor, dequantize_ ...
+ *   weights                        dequantize_per_channel of i8; with groups, each group is a row
+ *   embeddings                     rows of the i8 table are looked up, then dequantized
  *   halves                         _to_copy of f16
  *
- * The nodes compute with floats; a backend that finds such a node computes it in integers.
- */
+ * These nodes compute with floats; a backend that takes such a node computes it in integers. */
 #include "quant/internal.h"
 #include "ir/session.h"
 #include <math.h>
@@ -21,10 +20,10 @@ typedef struct Convert {
     Graph *g;
     Arena *tmp;
     Diag *d;
-    Value **static_of, **dynamic_of; /* by value index: what integer nodes read for it */
-    Value **with;                    /* by value index: what all others read for it, or NULL */
-    Arena *node; /* of one node */
-    Arena *operand; /* of the last whose products were asked for */
+    Value **static_of, **dynamic_of; /* by value index: what integer nodes read in its place */
+    Value **with;                    /* by value index: what others read in its place, or NULL */
+    Arena *node; /* memory for one node */
+    Arena *operand; /* memory for the operand with the factors in `gptq` */
     Gptq gptq;
     bool failed;
 } Convert;
@@ -42,7 +41,8 @@ static Loc loc_of(const Value *v)
     return v->def ? v->def->loc : (Loc){.node = v->name};
 }
 
-/* Returns the node before which readers of v find what is made of it: the one behind v's own. */
+/* Returns the node after the one that computes v; nodes that are inserted before it precede all
+ * readers of v. */
 static Node *behind(const Convert *c, const Value *v)
 {
     return v->def ? v->def->next : c->g->first;
@@ -97,7 +97,8 @@ static Value *constant(Convert *c, const State *like, const char *part, EtcDtype
     return graph_state(c->g, s);
 }
 
-/* The mean square of what each weight is multiplied with; NULL: not known, or not asked for. */
+/* Returns the mean square of the activations that each weight is multiplied with.  NULL: it is
+ * not known or not needed. */
 static float *importance(Convert *c, const Node *n, const NodePlan *p)
 {
     const Moments *m = moments_of(c->a, n);
@@ -143,8 +144,9 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Valu
     return k;
 }
 
-/* Takes from the bias what rounding the weights adds to the mean of each result (Nagel et al. 2019,
- * Data-Free Quantization Through Weight Equalization and Bias Correction, 4.2). */
+/* Subtracts from the bias what rounding the weights adds to the mean of each output channel
+ * (Nagel et al. 2019, Data-Free Quantization Through Weight Equalization and Bias Correction,
+ * 4.2). */
 static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted *v, const Ints *k)
 {
     const Moments *m = moments_of(c->a, n);
@@ -319,7 +321,7 @@ static void convert_node(Convert *c, Node *n, const NodePlan *p)
     Weighted w;
     const bool is_product = weighted_read(n, &w);
     if (is_product)
-        set_weight(c, n, p, &w); /* reads what was seen of the operands as they are */
+        set_weight(c, n, p, &w); /* before operands are replaced, as it reads their moments */
     for (int i = 0; p->mode == MODE_STATIC && !p->head && i < n->n_in; i++)
         if ((v = read_static(c, n->in[i])))
             node_set_in(n, i, v);
@@ -342,7 +344,7 @@ static void set_results(Convert *c)
     }
 }
 
-/* A quantize goes on reading what it was made for. */
+/* Replaces the operands of all nodes except those quantize nodes that were made for them. */
 static void replace_reads(Convert *c)
 {
     Value **with = NEW(c->tmp, Value *, c->g->n_values + 1);

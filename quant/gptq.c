@@ -1,23 +1,22 @@
-/* gptq.c -- rounding that makes up for itself: GPTQ (Frantar et al. 2023, GPTQ: Accurate
- * Post-Training Quantization for Generative Pre-trained Transformers, algorithm 1).
+/* gptq.c -- rounds weights by GPTQ (Frantar et al. 2023, GPTQ: Accurate Post-Training Quantization
+ * for Generative Pre-trained Transformers, algorithm 1).
  *
- * The columns of a row are rounded one after the other; each one's error is spread over those that
- * are not yet rounded, so that the row's product with the samples changes least.  How much goes
- * where is in the rows of U, the upper Cholesky factor of the inverse of X^T X.  Columns with large
- * operands come first, while there are many to make up for them (the authors' code has that as
- * act-order).  Scales stay.
+ * The columns of a row are rounded one after the other.  The error of each is compensated by the
+ * columns that are not rounded yet, such that the row's product with the samples changes least.
+ * The factors are in the rows of U, the upper Cholesky factor of the inverse of X^T X.  Columns
+ * with large operands come first, while many columns are left to compensate them (act-order in the
+ * authors' code).  Scales do not change.
  *
- * Of few bits the steps are wide, and two things pay.  Ten times the damping makes less of what
- * samples have in common by chance.  And a few rounds behind it, damped as usual, move single
- * integers, while the others stay, to where the row's product errs least (coordinate descent:
- * Behdin et al. 2023, QuantEase).
- */
+ * With few bits the steps are wide, and two things help.  Ten times the damping gives less
+ * weight to correlations that are accidents of the samples.  And a few rounds of coordinate
+ * descent with the usual damping follow, which change single integers such that the error of the
+ * row's product gets smaller (Behdin et al. 2023, QuantEase). */
 #include "quant/internal.h"
 #include <math.h>
 #include <stdlib.h>
 
 typedef struct Column {
-    double power; /* sum of squares of what it is multiplied with */
+    double power; /* the sum of squares of the activations that it is multiplied with */
     int64_t at;
 } Column;
 
@@ -110,7 +109,7 @@ static double *upper_factor(const double *h, int64_t n, const Column *c, Arena *
     return u;
 }
 
-/* Its columns stand in the order in which they are rounded, in `u` too; at j all before it are. */
+/* Rounds column j.  Columns of the row and of `u` are in the order in which they are rounded. */
 static void round_column(Ints *k, double *row, const double *u, int64_t j, int64_t n, int64_t at)
 {
     const double scale = (double)k->scale[at / k->inner % k->n];
@@ -191,11 +190,11 @@ static void round_rows(Ints *k, const float *w, int64_t at, int64_t rows, int64_
 
 void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Arena *tmp)
 {
-    enum { BLOCK = 8 }; /* rows that share what is read of U */
+    enum { BLOCK = 8 }; /* the rows that are rounded together, for one read of U */
     const int64_t n = g->of->n, parts = rows->row / n;
     double *work = NEW(tmp, double, BLOCK * n + 1);
     assert(rows->row % n == 0 && !rows->by_column);
-    ints_round(k, w); /* where there is no factor */
+    ints_round(k, w); /* for parts without a factor */
     for (int64_t o = 0; o < rows->results;) {
         const int64_t group = o / rows->results_of_group;
         const int64_t left = (group + 1) * rows->results_of_group - o;

@@ -1,11 +1,10 @@
-/* latency.c -- objective latency: of what could be computed in integers only what gains by it.
+/* latency.c -- objective latency: computes in integers only what gets faster.
  *
- * A node has its time in floats and in integers, a value between the two that of its quantize or
- * dequantize, once however many read it: the cheapest cut says who is which.  Products whose scales
- * are found at run time make their own integers and are weighed alone.  Nodes of the kernels and of
- * backends without such times gain nothing; what keeps smaller weights and computes with floats has
- * no pairs to pay for and is not asked.
- */
+ * A node has a time in floats and a time in integers.  A value between a float node and an
+ * integer node costs the time of its quantize or dequantize, once for all readers.  The minimum
+ * cut decides.  Products with dynamic scales quantize their own operands and are decided one by
+ * one.  Nodes of the kernels, and of backends without such times, gain nothing.  Nodes that only
+ * have smaller weights compute with floats and are not considered. */
 #include "ir/cut.h"
 #include "quant/internal.h"
 
@@ -14,7 +13,7 @@ enum { NOBODY = -1, STEPS_OF_NODE = 500 };
 typedef struct Choice {
     Annotation *a;
     const Backend **taker; /* by value index of a node's first result */
-    int *at;               /* by value: of who makes it in the cut, or NOBODY: it stays a float */
+    int *at;               /* by value: the cut's node for what computes it; NOBODY: it stays float */
     int n, n_aux;
     Cut *cut;
 } Choice;
@@ -46,8 +45,8 @@ static int place(const Choice *c, const Node *n)
     return head && plan_of(c->a, head) ? c->at[head->out[0]->index] : NOBODY;
 }
 
-/* The sink's side computes in integers.  Costs of both ways: floats that it reads, and integers of
- * it that floats are made of. */
+/* Adds the costs of a value between both sides; the sink's side computes in integers: the
+ * quantize of a float that it reads, and the dequantize of its result for float readers. */
 static void add_value(Choice *c, const Value *v, const Backend *b, int n_all, int *aux)
 {
     const Uses *u = &c->a->uses;
@@ -101,8 +100,8 @@ static void add_times(Choice *c, int n_all)
     }
 }
 
-/* Returns who is on the sink's side in the cheapest cut; NULL: it takes too many steps, and all
- * stay as they are. */
+/* Returns which nodes are on the sink's side of the minimum cut.  NULL: that takes too many
+ * steps, and nothing is changed. */
 static bool *cheapest(Choice *c)
 {
     each_value(c, 0);

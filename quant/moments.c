@@ -1,7 +1,6 @@
-/* moments.c -- what the channels of operands are like over all samples: their means, mean squares
- * and largest magnitudes, and for GPTQ what products.c keeps.  Sums are doubles, in the order of the
- * samples.
- */
+/* moments.c -- moments of the channels of operands over all samples: means, mean squares,
+ * largest magnitudes, and for GPTQ the sums of products.c.  Sums are doubles and are added in
+ * the order of the samples. */
 #include "quant/internal.h"
 #include <float.h>
 #include <string.h>
@@ -155,7 +154,8 @@ void moments_end(const Annotation *a, Statistics *to)
     moments_add(a, to);
 }
 
-/* -- before their end: sums, sums of squares, largest magnitudes, how many -------------------------- */
+/* -- before their end: sums, sums of squares, largest magnitudes, how many
+ * -------------------------- */
 
 static const char *part_key(int nth, Arena *a)
 {

@@ -1,21 +1,21 @@
-/* observe.c -- what values look like, in memory that does not grow with their number.
+/* observe.c -- statistics of values, in memory that does not grow with their number.
  *
- * A histogram's bins are multiples of a power of two wide and lie where multiples of it lie: bin k
- * holds [k w, (k+1) w), below zero ((k w, (k+1) w]).  When values no longer fit, bins are joined in
- * pairs, which is exact, so that w is the least power of two for which all values seen fit and the
- * counts depend on the values alone: not on their order, nor on who saw them in how many calls.
+ * The width w of a histogram's bins is a power of two.  Bin k holds [k w, (k+1) w), or below zero
+ * (k w, (k+1) w].  If values no longer fit, neighbouring bins are joined in pairs, which is exact.
+ * So w is always the smallest power of two with which all values fit, and the counts depend only on
+ * the values, not on their order or on how they were divided into calls.
  *
- * Nothing here comes from libm; sums run in one order.  Same values, same range, on any machine.
- */
+ * Nothing here uses libm, and sums have one order: the same values give the same range on any
+ * machine. */
 #include "quant/internal.h"
 #include <float.h>
 #include <string.h>
 
 enum {
-    BINS = 4096, /* of one channel; more than half of them lie between least and largest */
-    BINS_OF_CHANNEL = 1024, /* of each of several */
-    EXPONENT_MIN = -126,    /* 1/w stays a float */
-    MSE_STEPS = 100,        /* ends that are tried on each side */
+    BINS = 4096, /* for one channel; more than half of them are between the extreme values */
+    BINS_OF_CHANNEL = 1024, /* for each of several channels */
+    EXPONENT_MIN = -126,    /* of w, so that 1/w is a float */
+    MSE_STEPS = 100,        /* how many ends are tried on each side */
     MSE_ROUNDS = 2,
     KL_STEPS = 128
 };
@@ -35,9 +35,9 @@ struct Observer {
     ObserverKind kind;
     double percentile;
     int channels, n_bins;
-    Range *seen;     /* by channel; of OBS_MOVING_AVERAGE the average */
-    Range *now;      /* of the values of one call */
-    Histogram *hist; /* by channel; NULL: the kind needs none */
+    Range *seen;     /* by channel: the range so far, or the moving average */
+    Range *now;      /* by channel: the range of the values of one call */
+    Histogram *hist; /* by channel; NULL: this kind of observer needs none */
 };
 
 static const Range nothing = {1, -1};
@@ -80,7 +80,7 @@ static void join_pairs(Histogram *h, int n_bins)
     h->exponent++;
 }
 
-/* Makes room for all of r, which holds what was seen before. */
+/* Makes the histogram cover r, which contains its present range. */
 static void hist_cover(Histogram *h, Range r, int n_bins)
 {
     while (!fits_in(r, h->exponent, n_bins))
@@ -216,7 +216,7 @@ static Range range_of(const float *x, int64_t n)
 
 static Range averaged(Range before, Range now)
 {
-    const float weight = 0.01f; /* of the newest: what PyTorch's observer takes by default */
+    const float weight = 0.01f; /* of the newest range: the default of PyTorch's observer */
     if (before.lo > before.hi)
         return now;
     return (Range){before.lo + weight * (now.lo - before.lo),
@@ -405,8 +405,8 @@ static uint64_t count_of(const Histogram *h, int from, int to)
     return sum;
 }
 
-/* Returns what the bins [i, end) of one cell add to the divergence.  A bin into which nothing but
- * clipped values falls has the share of one value in the other distribution. */
+/* Returns what the bins [i, end) of one cell add to the divergence.  A bin that has only clipped
+ * values counts as one value in the other distribution. */
 static double divergence_of_cell(const Histogram *h, const Cells *c, int i, int end, double inside,
                                  uint64_t below, uint64_t above)
 {
@@ -436,9 +436,10 @@ static double divergence(const Histogram *h, const Cells *c, int used)
     return d;
 }
 
-/* Zero is a level itself: the many values that relu and padding make of it lose nothing, whatever
- * the range, but would in a level's bins stand out from their neighbours so that only ever finer
- * levels fit.  Their bin gets no more than the larger of its neighbours. */
+/* Zero is always a quantization level, so the many zeros of relu and padding lose nothing with
+ * any range.  But in the histogram they would stand out from their neighbours, so that ever
+ * finer levels would seem better.  Therefore the bin of zero counts no more than the larger of
+ * its neighbours. */
 static void without_zeros(const Histogram *h, int used, Histogram *to)
 {
     const int64_t at = -(int64_t)h->base;
@@ -509,7 +510,7 @@ static void search_range(const Observer *o, int channel, int quant_min, int quan
     *hi = s.hi;
 }
 
-/* The bins of what lies beyond go into those of the ends. */
+/* Adds the bins outside of the range to the bins at its ends. */
 static void clip_histogram(Histogram *h, int n_bins, float lo, float hi)
 {
     const float per_width = power_of_two(-h->exponent);

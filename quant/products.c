@@ -1,22 +1,21 @@
-/* products.c -- the sums of products, over samples, of each two numbers that a row of weights is
- * multiplied with: X^T X of GPTQ.
+/* products.c -- the Gram matrix X^T X for GPTQ: sums over samples of the products of each two
+ * activations that a row of weights is multiplied with.
  *
- * At each position of a convolution's result those are its window's: some channels times taps,
- * zeros where it reaches over the border; of a linear, or one tap, the channels alone.  Groups know
- * nothing of each other.  Nor do parts of a group with more columns than MOST: so a column takes at
- * most 8 MOST bytes (of int4 16), and rounding knows its nearest neighbours.
+ * For a convolution, a row of X is the window at one position of the result: channels times taps,
+ * with zeros beyond the border.  For a linear layer, or one tap, it is the channels alone.  Groups
+ * are independent of each other.  A group with more than MOST columns is divided into independent
+ * parts, so a column takes at most 8 * MOST bytes (16 * MOST for int4).
  *
- * Neighbouring positions say nearly the same, and of many samples a few positions each are enough:
- * some ROWS per column over all samples, at even distances that begin elsewhere in each sample.  So
- * what is seen depends on the samples and their number alone.
- */
+ * Neighbouring positions are nearly equal, and with many samples a few positions of each are
+ * enough: about ROWS per column over all samples, at even distances that begin at another
+ * position in each sample.  So the result depends only on the samples and their number. */
 #include "quant/internal.h"
 #include <string.h>
 
 enum {
     MOST = 768, /* columns that know of each other; for few bits twice as many */
-    ROWS = 6, /* for few bits twice as many */
-    BATCH = 32 /* rows that floats sum up before doubles do */
+    ROWS = 6, /* twice as many for fewer than 8 bits */
+    BATCH = 32 /* how many rows are summed in floats before they are added to doubles */
 };
 
 static int64_t columns(const Window *w)
@@ -33,7 +32,7 @@ static int64_t parts_of(int64_t channels, int64_t taps, int64_t most)
     return n;
 }
 
-/* The geometry of what n reads; false: its products are not kept. */
+/* Sets the window of n.  Returns false if no products are computed for n. */
 static bool window_of(const Node *n, int bits, Window *w)
 {
     const int more = bits < 8 ? 2 : 1;
@@ -180,7 +179,7 @@ static void add_edge(double *gram, const float *x, int64_t n, int rows, int64_t 
     gram[i * n + j] += (double)sum;
 }
 
-/* The lower triangle, and what of its tiles lies above. */
+/* Adds rows to the lower triangle; tiles on the diagonal are computed whole. */
 static void add_rows(double *gram, const float *x, int64_t n, int rows)
 {
     int64_t i = 0;

@@ -1,4 +1,4 @@
-/* quantize.c -- pass quantize: what a recipe asks for becomes quantize and dequantize nodes.
+/* quantize.c -- pass quantize: inserts quantize and dequantize nodes as the recipe asks.
  *
  * Stage core.  Without a recipe it does nothing.
  */
@@ -6,7 +6,7 @@
 #include "ir/session.h"
 #include <math.h>
 
-/* Files of statistics leave out what gptq wants, so it is left out where they stand for samples. */
+/* Warns that gptq is left out, because files of statistics do not contain what it needs. */
 static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
 {
     int n_without = 0;
@@ -26,7 +26,7 @@ static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
 
 enum { MOST_NAMED = 6 };
 
-/* Trials of a search tell nothing. */
+/* Returns whether to print warnings: trials of a search do not. */
 static bool is_told(const QuantJob *job)
 {
     return job->only_observe ? !job->keep
@@ -91,8 +91,8 @@ static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
     return job->only_observe || convert(&a, tmp, d);
 }
 
-/* Branches and bodies of loops: weights become integers, and what they are multiplied with gets its
- * scale when it runs. */
+/* Quantizes branches and bodies of loops: weights become integers, and activations get their
+ * scales at run time. */
 static bool quantize_nested(const Graph *g, const QuantJob *job, Arena *tmp, Diag *d)
 {
     QuantJob own = {.recipe = job->recipe, .seen = job->seen, .is_nested = true};
@@ -103,7 +103,7 @@ static bool quantize_nested(const Graph *g, const QuantJob *job, Arena *tmp, Dia
     return ok;
 }
 
-/* Which layers a budget leaves in floats is not to be known without trying. */
+/* Reports a budget without a search: the layers that stay float are found only by trying. */
 static bool budget_is_met(const QuantJob *job, Diag *d)
 {
     const Statistics *found = job->keep ? job->keep : job->statistics;

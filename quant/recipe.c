@@ -88,7 +88,7 @@ QuantChoice recipe_choice(const Recipe *r, const Node *n, const Backend *backend
 
 /* -- scopes that match nothing ---------------------------------------------------------------- */
 
-/* One field of a scope, what of the model comes nearest to it. */
+/* A field of a scope, and the most similar name in the model. */
 typedef struct Nearest {
     const char *glob;
     char end;
@@ -102,8 +102,8 @@ typedef struct Check {
     const Recipe *recipe;
     const Program *program;
     Arena *tmp;
-    bool *met; /* by rule */
-    int rule;  /* of which `field` tells */
+    bool *met; /* by rule: a node matches its scope */
+    int rule;  /* the rule that `field` is about */
     Nearest field[N_FIELDS];
 } Check;
 
@@ -154,7 +154,7 @@ static void offer_node(Check *c, const Node *n, const Backend *b)
     offer(c->tmp, &c->field[F_BACKEND], backend_name(b));
 }
 
-/* Each field that nothing in the model meets is told with what comes nearest to it. */
+/* Reports each field that matches nothing in the model, with the most similar name. */
 static void report_rule(Check *c, Diag *d)
 {
     static const char *const what[N_FIELDS] = {"node", "operator", "module", "node of backend"};

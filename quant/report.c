@@ -1,11 +1,10 @@
-/* report.c -- what quantizing costs, layer by layer: a program and what became of it, on the same
- * samples in the evaluator.
+/* report.c -- measures the damage of quantization layer by layer: evaluates a program before and
+ * after it on the same samples.
  *
- * A layer is a node that multiplies, or whose result or operands became integers.  Its result is
- * compared as its readers see it: behind quantize and dequantize.  That holds the noise of all
- * layers before it too; what it adds of its own, its damage, is its noise in parts of its signal
- * less the same of its noisiest operand.
- */
+ * A layer is a node with weights, or one whose result or operands became integers.  Its result
+ * is compared as its readers get it, after quantize and dequantize.  This includes the noise of
+ * all layers before it.  The damage of a layer is its own part: its noise relative to its
+ * signal, minus the same ratio of its noisiest operand. */
 #include "quant/internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -119,7 +118,8 @@ static const Node *user_that(const Uses *u, const Value *v, bool (*is)(const Nod
 
 /* -- bytes ------------------------------------------------------------------------------------ */
 
-/* Integers of four bits stand in bytes until a backend packs them. */
+/* Returns the bytes of a constant.  Integers of 4 bits have a byte each until a backend packs
+ * them. */
 static int64_t bytes_of(const State *s, const Node *unpack)
 {
     int64_t lo = 0, hi = 0, n = s->n_bytes;
@@ -162,11 +162,11 @@ typedef struct Measure {
     const Graph *before, *after;
     Arena *a;
     QuantReport *out;
-    int *layer_of, *partner_of; /* by value of before, of after: the layer that it is, or -1 */
+    int *layer_of, *partner_of; /* by value of `before` and of `after`: its layer, or -1 */
     Observer **seen;            /* by layer */
 } Measure;
 
-/* A sample: it comes to each layer in its turn, and behind the last to the outputs. */
+/* One sample.  It enters the places of the layers one after the other, then that of the outputs. */
 typedef struct Pair {
     Measure *m;
     Turn *turn;
@@ -401,12 +401,12 @@ static int by_damage(const void *a, const void *b)
     const LayerReport *x = *(LayerReport *const *)a, *y = *(LayerReport *const *)b;
     if (x->damage != y->damage)
         return x->damage < y->damage ? 1 : -1;
-    return (x > y) - (x < y); /* as the program has them */
+    return (x > y) - (x < y); /* in the order of the program */
 }
 
 static void rank_layers(Measure *m)
 {
-    double *noise = NEW(m->a, double, m->before->n_values + 1); /* by value: what comes with it */
+    double *noise = NEW(m->a, double, m->before->n_values + 1); /* by value: the noise that it has */
     for (const Node *n = m->before->first; n; n = n->next) {
         double most = 0;
         for (int i = 0; i < n->n_in; i++)
@@ -470,7 +470,7 @@ LayerDamage *report_worst(const QuantReport *r, int *n, Arena *a)
 {
     LayerDamage *own = NEW(a, LayerDamage, r->n_layers + 1);
     const int n_values = r->n_layers ? r->layer[0].node->graph->n_values : 0;
-    int *owner = NEW(a, int, n_values + 1); /* by value: whose it is, from 1 on */
+    int *owner = NEW(a, int, n_values + 1); /* by value: the number of the layer that it belongs to, counted from 1 */
     for (int i = 0; i < r->n_layers; i++) {
         const Node *node = r->layer[i].node;
         const bool follows = node->n_in && (is_class(node, "clamp") || is_class(node, "lut"));

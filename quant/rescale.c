@@ -1,20 +1,19 @@
-/* rescale.c -- channels made more alike before they are rounded, without a change of what the model
- * computes: a value's channel is divided by s where it is made and multiplied by s in the weights
- * of all who read it.
+/* rescale.c -- makes channels more alike before they are quantized, without changing what the model
+ * computes: a channel is divided by s where it is computed, and the weights that read it are
+ * multiplied by s.
  *
- *   equalization   s = sqrt(r1 / r2): the largest weight that makes a channel and the largest that
- *                  reads it become alike (Nagel et al. 2019, Data-Free Quantization Through Weight
- *                  Equalization and Bias Correction, 4.1)
- *   SmoothQuant    s = sqrt(x / w): of the channel's largest magnitude and the weight's (Xiao et
- *                  al. 2023, SmoothQuant, equation 4 with alpha 0.5)
- *   AWQ            s = x^alpha, x the root of the channel's mean square; of five alphas the one
- *                  whose weights, rounded, err least in the results (Lin et al. 2024, AWQ:
- *                  Activation-aware Weight Quantization, equations 4 and 5)
+ *   equalization   s = sqrt(r1 / r2), so that the largest weight that computes a channel and the
+ *                  largest that reads it become equal (Nagel et al. 2019, Data-Free Quantization
+ *                  Through Weight Equalization and Bias Correction, 4.1)
+ *   SmoothQuant    s = sqrt(x / w), x and w being the largest magnitudes of the channel and of the
+ *                  weights that read it (Xiao et al. 2023, SmoothQuant, equation 4 with alpha 0.5)
+ *   AWQ            s = x^alpha, x being the root mean square of the channel; of five alphas the one
+ *                  with which the rounded weights give the smallest error of the results (Lin et al.
+ *                  2024, AWQ: Activation-aware Weight Quantization, equations 4 and 5)
  *
- * What makes such a value is a product, a convolution, a norm or a product with one row, with a
- * relu behind it at most, and nobody but products and convolutions reads it.  Roots alone are
- * taken, which are exact to the last bit everywhere.
- */
+ * The value must be computed by a product, a convolution, a norm or a multiplication with one
+ * row, with at most a relu after it, and all its readers must be products and convolutions.
+ * Powers are computed with square roots alone, which have the same bits everywhere. */
 #include "quant/internal.h"
 #include <math.h>
 #include <string.h>
@@ -24,15 +23,15 @@ enum { RESCALES = ALG_EQUALIZATION | ALG_SMOOTHQUANT | ALG_AWQ };
 typedef struct Chain {
     Annotation *a;
     Arena *tmp;
-    Node *maker; /* its weight at `weight`, its bias at `bias`, -1: none */
+    Node *maker; /* computes the value; its weight and bias are in[weight] and in[bias]; -1: none */
     int weight, bias;
-    bool is_bare; /* it has no weight yet: ones */
+    bool is_bare; /* it has no weight yet, which counts as ones */
     const Value *v;
     Node **reader;
     int n_readers;
     int64_t n; /* channels */
     unsigned algorithms;
-    QuantFormat format; /* of the first reader's weights */
+    QuantFormat format; /* the format of the first reader's weights */
 } Chain;
 
 /* -- which ------------------------------------------------------------------------------------- */
@@ -43,7 +42,7 @@ static bool is_read_once(const Annotation *a, const Value *v)
            a->uses.first[v->index + 1] - a->uses.first[v->index] == 1;
 }
 
-/* A multiple of n floats that one node alone reads, as it does what was made here. */
+/* Returns whether v has a multiple of n floats that only one node reads, or was made here. */
 static bool is_own(const Annotation *a, const Value *v, int64_t n)
 {
     const State *s = v ? v->state : NULL;
@@ -95,7 +94,7 @@ static bool is_reader(const Chain *c, const Node *n)
            is_own(c->a, arg_value(n, "weight"), 1);
 }
 
-/* All who read v; the algorithms that any of them asks for. */
+/* Collects the readers of v and the algorithms that any of them asks for. */
 static bool take_readers(Chain *c)
 {
     const Uses *u = &c->a->uses;
@@ -195,7 +194,7 @@ static void powers(float *s, const Moments *m, int quarters)
         s[i] = (float)((double)s[i] / sqrt(least * most));
 }
 
-/* Returns what rounding w * s adds to the mean square of the results, whose channels are divided by
+/* Returns the mean square error of the results if w * s is rounded and channels are divided by
  * s. */
 static double error_of(const Chain *c, const Node *n, const float *s, const Moments *m)
 {

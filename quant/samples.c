@@ -1,27 +1,26 @@
-/* samples.c -- runs samples in threads so that what comes of them does not depend on the threads.
+/* samples.c -- runs samples in threads such that the results do not depend on the threads.
  *
- * Each thread takes the next sample, reads it while no other does, and evaluates it.  What samples
- * add to stands at places: at most one sample is at a place, and where the order counts they come
- * to it in the order of the samples, so the threads follow each other through the graph.  A sample
- * waits only for earlier ones: there is always one that goes on.
+ * Each thread takes the next sample, reads it while no other thread reads, and evaluates it.  Sums
+ * over samples belong to places: only one sample at a time is in a place, and where the order
+ * matters they enter it in the order of the samples.  So the threads follow each other through the
+ * graph.  A sample waits only for earlier ones, so one can always go on.
  *
- * Where a sample fails, those before it run to their ends and those behind it stop; the first that
- * failed is told.
- */
+ * If a sample fails, earlier samples run to their end and later ones stop; the first that failed
+ * is reported. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
 #include <pthread.h>
 #include <stdlib.h>
 
 typedef struct Spot {
-    int64_t n; /* who has been there */
+    int64_t n; /* how many visits it has had */
     bool is_taken;
 } Spot;
 
 struct Turns {
     const SampleRun *run;
-    pthread_mutex_t reading, lock; /* of what follows each */
-    int next;                      /* sample to be read */
+    pthread_mutex_t reading, lock; /* each guards the fields after it */
+    int next;                      /* the sample that is read next */
     bool is_over;
     pthread_cond_t moved;
     Spot *place;
@@ -35,7 +34,7 @@ typedef struct Worker {
     bool has_thread;
     int failed; /* the sample in which it ended, or -1 */
     Diag diag;
-    char *text; /* of its messages */
+    char *text; /* its messages */
     size_t n_text;
 } Worker;
 

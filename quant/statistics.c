@@ -1,18 +1,17 @@
-/* statistics.c -- what observers saw, as a file: lines of text, in the order of their keys.
+/* statistics.c -- statistics of values as a file: lines of text, sorted by their keys.
  *
  *     etc statistics 1
  *     model 0123456789abcdef
- *     KEY N V1 ... VN NAME        what KEY says of the value NAME
- *     budget 1 MOST METRIC        that a search has kept to it
- *     float32 0 NAME              what it kept in floats for that
- *     dynamic 0 NAME              what gets its scales at run time: known ones are too coarse
- *     fast 0 NAME                 that the library NAME multiplied
- *     part.KEY N V1 ... VN NAME   of a run that is not done: what its observers hold
- *     end N                       as many lines
+ *     KEY N V1 ... VN NAME        N numbers about the value NAME
+ *     budget 1 MOST METRIC        these are the result of a search within this budget
+ *     float32 0 NAME              this node stays float for the budget
+ *     dynamic 0 NAME              this node gets its scales at run time: static ones are too coarse
+ *     fast 0 NAME                 the library NAME multiplied
+ *     part.KEY N V1 ... VN NAME   the state of an observer in a run that is not finished
+ *     end N                       the number of lines
  *
- * Numbers are decimals of nine digits, which give the float back; those of parts are doubles, of
- * 17.  Readers trust nothing.
- */
+ * Numbers have nine digits, with which floats are exact; those of parts are doubles with 17
+ * digits.  The reader trusts nothing. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
 #include <inttypes.h>
@@ -61,8 +60,8 @@ uint64_t statistics_hash(uint64_t h, const void *data, size_t n)
     return h;
 }
 
-/* Hashes the graphs as they stand, with sizes and weights, but without the file's name, which the
- * first line of the text has. */
+/* Hashes the text of the graphs, with sizes and weights, but without its first line, which has the
+ * file's name. */
 uint64_t statistics_model(const Program *p)
 {
     char *text = NULL;
@@ -282,7 +281,7 @@ void statistics_write(const Statistics *s, FILE *out)
 
 typedef struct Reader {
     Statistics *s;
-    const char *at; /* of a text that ends with 0 */
+    const char *at; /* the next character of a NUL-terminated text */
     int line;
     Diag *d;
 } Reader;
@@ -323,11 +322,11 @@ static bool whole_number(const char *s, int64_t most, int *v)
     return true;
 }
 
-/* As one of both. */
+/* Reads a number as a double or as a float; the other pointer is NULL. */
 static bool read_number(Reader *r, double *exact, float *rounded)
 {
     char *end = NULL;
-    if (*r->at == ' ' || *r->at == '\n') /* which strtod would pass over */
+    if (*r->at == ' ' || *r->at == '\n') /* strtod would skip it */
         return false;
     const double v = exact ? strtod(r->at, &end) : (double)strtof(r->at, &end);
     if (end == r->at || *end != ' ' || !isfinite(v))

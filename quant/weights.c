@@ -1,15 +1,16 @@
-/* weights.c -- weights as integers: symmetric, a scale for all, per result or per group of a row.
+/* weights.c -- quantizes weights: symmetric, with one scale, a scale per output channel, or a scale
+ * per group of a row.
  *
- * The range is that of the largest magnitude, or with observer `mse` the one of 64 fractions of it
- * with the least squared error (Choukroun et al. 2019, Low-bit Quantization of Neural Networks for
- * Efficient Inference, 2.2).  With an importance per weight, the mean square of what it is
- * multiplied with, that is the error of results.  Scale estimation then alternates between integers
- * and the scale that fits them best, in the least squares (Lin et al. 2016, Fixed Point
- * Quantization of Deep Convolutional Networks; NNCF's scale estimation weighs it so).  HQQ does the
- * same without data, for an error of half a power, in which few large ones cost little (Badri and
- * Shaji 2023, Half-Quadratic Quantization of Large Machine Learning Models; here the scale is
- * found, and the zero point stays 0).  Scales of groups are bfloat16, as XNNPACK keeps them.
- */
+ * The range is the largest magnitude, or with observer `mse` the one of 64 fractions of it with
+ * the least squared error (Choukroun et al. 2019, Low-bit Quantization of Neural Networks for
+ * Efficient Inference, 2.2).  If each weight has an importance, the mean square of its
+ * activations, this is the error of the results.  Scale estimation then alternates between the
+ * integers and the scale that fits them best by least squares (Lin et al. 2016, Fixed Point
+ * Quantization of Deep Convolutional Networks; NNCF's scale estimation uses such weights).  HQQ
+ * does the same without data, with the power 1/2 of the error, so that a few large errors count
+ * little (Badri and Shaji 2023, Half-Quadratic Quantization of Large Machine Learning Models;
+ * here the scale is searched, and the zero point is 0).  Scales of groups are bfloat16, as
+ * XNNPACK stores them. */
 #include "quant/internal.h"
 #include <math.h>
 #include <pthread.h>
@@ -147,8 +148,8 @@ static int64_t extreme(const Ints *k, const float *w, int64_t c)
     return best;
 }
 
-/* Whether the error of one weight alone is as much as `least`: sums of errors only grow, so none of
- * these scales is better. */
+/* Returns whether the error of this weight alone is at least `least` with all of these scales.
+ * Sums of errors only grow, so none of the scales is better. */
 static bool none_is_better(const Ints *k, double v, double weight, const double scale[N_SCALES],
                            double least)
 {
@@ -200,7 +201,7 @@ static void raise_small(Ints *k)
 
 /* -- threads ----------------------------------------------------------------------------------- */
 
-/* What one thread does of the scales, from one to another. */
+/* The range of scales that one thread works on. */
 typedef struct Share {
     Ints *k;
     const QuantFormat *f;
@@ -277,7 +278,7 @@ static double fitted(const Ints *k, const float *w, const float *h, int64_t c, d
             const int64_t at = (o * k->n + c) * k->inner + i;
             const double v = (double)w[at], q = ints_nearest(k, v * inverse);
             double e = v - scale * q, size = fabs(e), weight = h ? (double)h[at] : 1;
-            /* what is large is taken for an outlier: Badri and Shaji's operator for p = 1/2 */
+            /* large errors count as outliers: Badri and Shaji's operator for p = 1/2 */
             size = shrinks && size > 0 ? size - threshold * sqrt(threshold / size) : 0;
             e = size > 0 ? (e < 0 ? -size : size) : 0;
             above += weight * q * (v - e);
