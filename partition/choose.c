@@ -1,32 +1,31 @@
-/* choose.c -- who is to compute each node: for each backend of the chain in turn, the cheapest cut
- * between the kernels and it, over the nodes that it takes and no backend before it has.
+/* choose.c -- chooses the backend of each node: for one backend of the chain after the other, by a
+ * minimum cut between the kernels and the backend over the nodes that it takes and no earlier
+ * backend has.
  *
- * A node costs its time on the side it is on, a value that crosses its bytes, once per direction,
- * and half a call: to leave a region and come back costs one.  What whole regions cost decides in
- * the end (partition.c).  A cut that takes too many steps is left away: the backend gets all it
- * takes.
- */
+ * A node costs its time on the side where it is.  A value between the sides costs its bytes,
+ * once per direction, and half a call, so that leaving a region and coming back costs a call.
+ * In the end the cost of whole regions decides (partition.c).  If the cut takes too many steps,
+ * the backend gets all nodes that it takes. */
 #include "partition/internal.h"
 #include "ir/session.h"
 
-enum { CROSSINGS = 2 /* for the price of a call */, STEPS_OF_NODE = 500 };
+enum { CROSSINGS = 2 /* that cost one call */, STEPS_OF_NODE = 500 };
 
 typedef struct Choice {
     const Split *s;
     const Backend *b;
-    int *at;  /* by node: in the cut, or NOBODY: it is outside for good */
-    int n, n_aux; /* candidates; nodes for values behind them */
+    int *at;  /* by node: its number in the cut; NOBODY: it is no candidate */
+    int n, n_aux; /* the numbers of candidates, and of nodes for values after them */
     Cut *cut;
 } Choice;
 
-/* In picoseconds; a second tells enough. */
+/* Converts seconds to picoseconds, at most those of one second. */
 static int64_t price(double seconds)
 {
     return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
 }
 
-/* Returns whether v is quantized with scales that are found at run time: it goes where its readers
- * go. */
+/* Returns whether v is quantized with dynamic scales.  It is computed where its readers are. */
 static bool is_bound(const Value *v)
 {
     static const OpId op[] = {OP_CHOOSE_QPARAMS, OP_CHOOSE_QPARAMS_PER_TOKEN,
@@ -118,7 +117,7 @@ static void add_value(Choice *c, const Value *v, int made, int n_all, int *aux)
     }
 }
 
-/* Calls add_value, or without a cut counts what it will add. */
+/* Calls add_value for each value; without a cut it only counts the nodes that add_value needs. */
 static void each_value(Choice *c, int n_all)
 {
     const Split *s = c->s;
@@ -152,8 +151,7 @@ static void add_times(Choice *c, int n_all)
     }
 }
 
-/* Returns for each candidate, by its place, whether it goes to the backend; NULL: the cut takes too
- * many steps. */
+/* Returns for each candidate whether the backend gets it.  NULL: the cut takes too many steps. */
 static bool *cheapest(Choice *c)
 {
     each_value(c, 0);

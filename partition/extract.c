@@ -23,7 +23,7 @@ typedef struct Members {
     int n;
 } Members;
 
-/* A node that goes along stands before the first that reads it; `seen` marks it. */
+/* Adds a node, and before it the constant nodes that it reads; `seen` marks those. */
 static void add_member(Members *m, Node *n, Value **seen, Arena *tmp)
 {
     for (int i = 0; i < n->n_in; i++) {

@@ -1,11 +1,11 @@
 /* partition.c -- gives nodes to backends: regions of a core graph become calls of a delegate.
  *
- * Stage core.  choose.c says which backend is to compute a node.  A node's level is the largest
- * number of changes of hands on a path to it, so nodes of one level and one backend form a region
- * that no path leaves and enters again.  A region that costs more than it saves, its call and what
- * crosses its border counted, is given back, and levels are taken anew.  Linear in nodes and edges
- * but for the cut of choose.c, which is bounded, at most ROUNDS times.
- */
+ * Stage core.  choose.c chooses the backend of each node.  The level of a node is the largest
+ * number of changes between backends on a path to it.  So nodes with one level and one backend
+ * form a region that no path leaves and enters again.  A region that costs more than it saves,
+ * including its call and the values that cross its border, is given back, and levels are
+ * computed again, at most ROUNDS times.  Linear in nodes and edges, except for the cut, whose
+ * steps are limited. */
 #include "partition/internal.h"
 #include "ir/session.h"
 #include <stdlib.h>
@@ -32,7 +32,7 @@ const Backend *backend_find(const char *name, size_t len)
 
 /* -- levels ---------------------------------------------------------------------------------- */
 
-/* Returns whether a node may need sizes that a node before it tells. */
+/* Returns whether a node may need a size that an earlier node defines. */
 static bool asks_sizes(const Node *n)
 {
     bool asks = node_reads_symbols(n);
@@ -41,7 +41,7 @@ static bool asks_sizes(const Node *n)
     return asks;
 }
 
-/* told: the level of what tells sizes, or checks them, so far. */
+/* Computes levels.  `told` is the level of the nodes so far that define or check sizes. */
 static void set_levels(Split *s)
 {
     int told = 0;
@@ -51,7 +51,7 @@ static void set_levels(Split *s)
             int from = s->maker[s->node[i]->in[k]->index];
             if (from == NOBODY)
                 continue;
-            assert(from < i); /* nodes stand behind what they read */
+            assert(from < i); /* nodes come after what they read */
             bool leaves = s->taker[from] != NOBODY && s->taker[from] != s->taker[i];
             int least = s->level[from] + leaves;
             level = least > level ? least : level;
@@ -76,8 +76,8 @@ static int by_level(const void *a, const void *b)
     return x->at - y->at;
 }
 
-/* Nodes nobody takes first, then one backend after the other: within a level nobody reads what a
- * backend of that level makes but that backend. */
+/* Sorts nodes by level; within a level those without a backend come first, then one backend
+ * after the other.  Within a level only the same backend reads a backend's results. */
 static Key *sorted(const Split *s)
 {
     Key *key = NEW(s->tmp, Key, s->n + 1);
@@ -252,7 +252,7 @@ static void report(const Split *s, RegionReport *r, const char *method)
     }
 }
 
-/* of: what is told of each region. */
+/* Makes a call of each region; `of` has their reports. */
 static bool extract_all(Split *s, const Key *key, RegionReport *of, Diag *d)
 {
     Graph *g = s->g;

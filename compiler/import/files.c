@@ -1,4 +1,4 @@
-/* files.c -- files that are read, and what is known of all that a run reads and writes. */
+/* files.c -- reads files, and records all files that a run reads and writes. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <errno.h>

@@ -35,7 +35,8 @@ void folder_close(Folder *f)
     f->fd = -1;
 }
 
-/* Opens one part of a name, which is no way back; -1: errno tells, ELOOP of a link. */
+/* Opens one component of a name, which is not "..".  Returns -1 with errno set; ELOOP means a
+ * link. */
 static int open_part(int in, const char *name, size_t n, int flags)
 {
     char part[NAME_MAX + 1] = "";

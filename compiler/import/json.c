@@ -91,7 +91,7 @@ static void *take_more(void *a, void *data, size_t n, size_t more)
 
 static void leave(void *a, void *data)
 {
-    (void)a, (void)data; /* goes with the arena */
+    (void)a, (void)data; /* the arena is freed as a whole */
 }
 
 bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool has_words, Diag *d,
@@ -195,7 +195,7 @@ bool json_bool(const Json *v, bool *out)
     return true;
 }
 
-/* A string without NUL inside, so that it is what C takes it for. */
+/* Returns a string that contains no NUL, so that C sees all of it, else NULL. */
 static const char *plain(yyjson_val *v)
 {
     const char *s = unsafe_yyjson_get_str(v);

@@ -1,8 +1,8 @@
 /* onnx.c -- an ONNX file as a Program: its inputs, its nodes in their order, its outputs.
  *
- * Nothing that the file declares of values but of inputs is believed: types come from the operators'
- * infer rules.  Constants become states when a node reads them as tensors; where they are arguments
- * (sizes, axes, factors) they stay lists, see onnx_fold.c. */
+ * Nothing that the file declares of values but of inputs is believed: types come from the
+ * operators' infer rules.  Constants become states when a node reads them as tensors; where they
+ * are arguments (sizes, axes, factors) they stay lists, see onnx_fold.c. */
 #include "compiler/import/onnx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -57,7 +57,7 @@ const char *onnx_unique(Onnx *o, const char *text)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* A new name of the scope.  NULL: reported. */
+/* Adds a name to the scope. */
 static OnnxValue *define(Onnx *o, OnnxScope *s, Loc loc, const char *name)
 {
     TableItem *at = table_at_text(&s->values, name);
@@ -70,7 +70,7 @@ static OnnxValue *define(Onnx *o, OnnxScope *s, Loc loc, const char *name)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
-/* What the user says of a size; NULL: nothing. */
+/* Returns what --dim says about a size, or NULL. */
 static ImportDim *told_size(const Onnx *o, const char *name)
 {
     for (int i = 0; o->options && i < o->options->n_dims; i++)
@@ -86,7 +86,7 @@ static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
     const char *key = is_named ? param : arena_printf(o->tmp, "%s.%d", input, axis);
     ImportDim *told = told_size(o, arena_printf(o->tmp, "%s.%d", input, axis));
     told = told ? told : told_size(o, key);
-    told = told ? told : told_size(o, as_name(o->tmp, key)); /* as messages call it */
+    told = told ? told : told_size(o, as_name(o->tmp, key)); /* the name in messages */
     if (told)
         told->is_taken = true;
     if (told && told->lo == told->hi)
@@ -131,7 +131,7 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
            diag_error(o->diag, loc, "its sizes overflow");
 }
 
-/* The constant that an input is bound to.  NULL: reported. */
+/* Makes the constant of an input that --bind sets. */
 static OnnxConst *bound(Onnx *o, Loc loc, ImportBind *b, Type type)
 {
     OnnxConst *c = NEW(o->tmp, OnnxConst, 1);
@@ -225,8 +225,8 @@ bool onnx_is_default(ProtobufCBinaryData domain)
     return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
 }
 
-/* The name of a node's operator, which begins with its domain unless that is the default one.  NULL:
- * reported. */
+/* The name of a node's operator, which begins with its domain unless that is the default one.
+ * NULL: reported. */
 static const char *operator_name(Onnx *o, const Onnx__Node *node)
 {
     const char *op = onnx_text(o, node->op_type), *domain = onnx_text(o, node->domain);
@@ -257,7 +257,7 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
                                          : diag_error(o->diag, loc, "lacks an input that it needs");
 }
 
-/* What to do about an operator that is not read, in words that follow a message. */
+/* Returns advice about an operator that is not supported, to be appended to a message. */
 static const char *advice(const char *op)
 {
     static const struct {
@@ -286,7 +286,7 @@ typedef struct Unknown {
     Table count;
     const char **op;
     int n;
-    const Onnx__Function **function; /* that nodes call and that were not looked at before */
+    const Onnx__Function **function; /* functions that nodes call and that are not checked yet */
     int n_functions;
 } Unknown;
 
@@ -309,7 +309,7 @@ static bool find_unknown(Onnx *o, Unknown *u, Onnx__Node *const *node, size_t n,
     return true;
 }
 
-/* Of "NAME of opset N"; who made the file chose the name. */
+/* Returns the length of NAME in "NAME of opset N"; NAME comes from the file and may be anything. */
 static size_t name_length(const char *op)
 {
     size_t n = strlen(op);
@@ -373,7 +373,7 @@ bool onnx_opset_is_read(const Onnx *o)
 static bool find_opset(Onnx *o)
 {
     const Onnx__Model *m = o->model;
-    o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* of other domains alone */
+    o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* there are only other domains */
     for (size_t i = 0; i < m->n_opset_import; i++)
         if (onnx_is_default(m->opset_import[i]->domain))
             o->opset = m->opset_import[i]->version;

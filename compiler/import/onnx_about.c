@@ -1,4 +1,4 @@
-/* onnx_about.c -- what an ONNX file says of itself, whether or not it can be imported. */
+/* onnx_about.c -- reads the description of an ONNX file, whether or not it can be imported. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
@@ -17,8 +17,8 @@ static bool take_text(About *b, ProtobufCBinaryData text, const char **out)
 
 static bool take_graph(About *b, const Onnx__Graph *g);
 
-/* What a function of the file spells out is supported where the operators in it are, which stand for
- * themselves. */
+/* Counts a node of an operator.  A function of the file counts as supported; the operators in it
+ * are counted too. */
 static OnnxOperator *operator_of(About *b, const char *name, bool is_function)
 {
     OnnxAbout *to = b->to;

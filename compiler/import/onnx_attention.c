@@ -1,4 +1,5 @@
-/* onnx_attention.c -- ONNX's attention and what stands around it: caches, rotations, recurrences. */
+/* onnx_attention.c -- ONNX's attention operators, with caches, rotary embeddings and
+ * recurrences. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 #include <string.h>
@@ -55,7 +56,7 @@ typedef struct Attention {
     Value *keep;      /* bools: keys that take part; NULL: all */
     Value *bias;      /* floats that are added; NULL: none */
     Value *past;      /* the keys before, which k begins with; NULL: none */
-    Value *lengths;   /* of each of the batch, how many keys there are; NULL: all */
+    Value *lengths;   /* [batch]: how many keys count; NULL: all */
     double scale, cap;
     bool is_flat, is_causal; /* is_causal: query i sees keys 0 .. i */
 } Attention;
@@ -79,7 +80,7 @@ static bool read_heads(OnnxNode *n, Attention *a)
     return true;
 }
 
-/* The keys and values of calls before stand in front. */
+/* Puts keys and values of earlier calls before those of this call. */
 static bool with_past(OnnxNode *n, Attention *a, Value *k, Value *v)
 {
     if (!k || !v || k->type.rank != 4 || v->type.rank != 4)
@@ -95,7 +96,8 @@ static Value *both(OnnxNode *n, Value *a, Value *b)
     return a && b ? on_binary(n, OP_LOGICAL_AND, a, b) : a ? a : b;
 }
 
-/* The places of queries among the keys, [steps, 1] or, where lengths tell, [batch, 1, steps, 1]. */
+/* Returns the positions of queries among the keys: [steps, 1], or with lengths [batch, 1, steps,
+ * 1]. */
 static Value *places(OnnxNode *n, const Attention *a, Value *lengths)
 {
     Dim steps = a->q->type.dim[2], first = a->past ? a->past->type.dim[2] : DIM(0);
@@ -166,8 +168,8 @@ static bool read_mask(OnnxNode *n, Attention *a, Value *mask)
     return a->keep || a->bias;
 }
 
-/* One mask that says what causal order, bools and floats say together; where there is but the order,
- * it stays a flag unless the mask is `wanted`. */
+/* Joins the causal order and masks of bools and floats into one mask.  If there is only the
+ * causal order, it stays a flag, unless a mask is `wanted`. */
 static bool join_masks(OnnxNode *n, Attention *a, bool wanted)
 {
     Dim column[2] = {a->q->type.dim[2], DIM(1)}, row[2] = {DIM(1), a->k->type.dim[2]};
@@ -191,7 +193,7 @@ static Value *fused(OnnxNode *n, const Attention *a)
                     (int)a->is_causal, a->scale, (int)is_grouped);
 }
 
-/* Whether a query sees any key; NULL: each does. */
+/* Returns bools: whether a query has any key.  NULL: each has. */
 static Value *sees_any(OnnxNode *n, const Attention *a)
 {
     Value *m = a->keep ? a->keep : a->bias;
@@ -201,7 +203,8 @@ static Value *sees_any(OnnxNode *n, const Attention *a)
     return on_scalar(n, OP_NE_SCALAR, most, -(double)INFINITY);
 }
 
-/* The same step by step; *shown is what output 3 shows: scores, capped ones, masked ones or weights. */
+/* Builds attention step by step.  *shown is output 3: the scores, capped or masked, or the
+ * weights. */
 static Value *spelled(OnnxNode *n, Attention *a, EtcDtype precision, int64_t mode, Value **shown)
 {
     EtcDtype t = a->q->type.dtype;
@@ -590,7 +593,8 @@ static bool turned(OnnxNode *n, Attention *a, Value *past)
     return a->k != NULL;
 }
 
-/* The cache grows: what it has all counts.  So a batch of several, which may be padded, has none. */
+/* The cache grows with each call, and all of it counts.  A batch of several sequences could be
+ * padded, so it is refused with a cache. */
 bool onnx_group_query_attention(OnnxNode *n)
 {
     Attention a = {.is_flat = true, .cap = on_float(n, "softcap", 0)};
@@ -606,7 +610,7 @@ bool onnx_group_query_attention(OnnxNode *n)
             return onnx_unsupported(n, "has input %d: sinks, scales of a cache or norms", i);
     if (on_int(n, "smooth_softmax", 0) > 0 || on_wants(n, 3))
         return onnx_unsupported(n, "smoothes its weights, or shows them");
-    if (!k) { /* all three in one */
+    if (!k) { /* one tensor has queries, keys and values */
         int64_t all = heads + 2 * groups, each = q->type.dim[2].value / all;
         k = span(n, q, heads * each, (heads + groups) * each);
         v = span(n, q, (heads + groups) * each, all * each);

@@ -2,9 +2,10 @@
 #include "compiler/import/onnx.h"
 #include <string.h>
 
-/* -- the boxes that stay ------------------------------------------------------------------------ */
+/* -- the boxes that stay
+ * ------------------------------------------------------------------------ */
 
-/* Input i, a number that all calls share.  False: reported. */
+/* Reads input i, which must be a known number. */
 static bool threshold(OnnxNode *n, int i, float *out)
 {
     OnnxConst *c = on_has(n, i) ? on_const(n, i) : NULL;
@@ -24,7 +25,7 @@ static Value *corners(OnnxNode *n, Value *boxes)
     return on_cat(n, on_binary(n, OP_SUB_TENSOR, center, half), on_binary(n, OP_ADD_TENSOR, center, half), 2);
 }
 
-/* How many boxes a class keeps.  DIM_BAD: reported. */
+/* Returns how many boxes a class may keep; DIM_BAD: an error was reported. */
 static Dim most_boxes(OnnxNode *n)
 {
     Dim most = DIM(0);
@@ -59,9 +60,10 @@ bool onnx_nms(OnnxNode *n)
                                              (double)iou, limit));
 }
 
-/* -- parts of an image by boxes ------------------------------------------------------------------ */
+/* -- parts of an image by boxes
+ * ------------------------------------------------------------------ */
 
-/* How the operator understands positions.  -1: reported. */
+/* Returns whether positions are aligned to pixels' centres; -1: an error was reported. */
 static int is_aligned(OnnxNode *n)
 {
     const char *how = on_text(n, "coordinate_transformation_mode",

@@ -1,4 +1,5 @@
-/* onnx_contrib.c -- operators of com.microsoft, which ONNX Runtime's optimizer and tools for it write. */
+/* onnx_contrib.c -- operators of com.microsoft, which ONNX Runtime's optimizer and tools for it
+ * write. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 #include <string.h>
@@ -111,7 +112,7 @@ bool onnx_fused_matmul(OnnxNode *n)
 /* -- weights of few bits ----------------------------------------------------------------------- */
 
 typedef struct Nbits {
-    int64_t k, rows, bits, block, blocks; /* of each row; the last may be cut */
+    int64_t k, rows, bits, block, blocks; /* blocks of each row; the last one may be shorter */
 } Nbits;
 
 static bool read_nbits(OnnxNode *n, Nbits *w)
@@ -213,7 +214,7 @@ static Value *normed(OnnxNode *n, Value *x, Value *scale, Value *shift, bool is_
     return ON_BUILD(n, OP_LAYER_NORM, "vDvvf", x, 1, last, scale, shift, eps);
 }
 
-/* The norm of a sum, which output 3 is: of x, what skips and a bias. */
+/* The norm of x + skip + bias; output 3 is this sum. */
 static bool skipped(OnnxNode *n, bool is_rms)
 {
     int bias = is_rms ? 3 : 4;

@@ -1,8 +1,8 @@
-/* onnx_flow.c -- what holds graphs: functions, branches and loops of ONNX.
+/* onnx_flow.c -- functions, branches and loops of ONNX.
  *
- * A function, a branch that is known and a loop of few turns take their node's place.  Another branch
- * or loop is a nested graph of the IR, which sees nothing from outside: what its nodes read of outer
- * graphs becomes an input of it. */
+ * The nodes of a function, of a branch that is known at import, and of a loop with few turns
+ * replace the node.  Any other branch or loop becomes a nested graph of the IR, which sees
+ * nothing from outside: values of outer graphs that its nodes read become its inputs. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static const OnnxList *list_of(Onnx *o, OnnxValue *v)
     return v->list;
 }
 
-/* -1: not known; else what a condition is. */
+/* Returns 0 or 1 for a condition that is known, else -1. */
 static int truth(Onnx *o, OnnxValue *v)
 {
     const OnnxList *l = list_of(o, v);
@@ -111,7 +111,7 @@ static OnnxScope scope_within(OnnxNode *n, Graph *graph)
                        .values = {.arena = n->in->tmp}};
 }
 
-/* Puts the graph's nodes into the current graph, and what its outputs are into `out`. */
+/* Reads the nodes of a graph into the current graph; `out` gets its outputs. */
 static bool play(OnnxNode *n, const Onnx__Graph *g, OnnxScope *s, OnnxValue **out)
 {
     Onnx *o = n->in;
@@ -286,9 +286,9 @@ bool onnx_choose(OnnxNode *n)
 
 typedef struct Turns {
     const Onnx__Graph *body;
-    size_t carried, parts, rows; /* values; scanned inputs; outputs of which each turn gives a part */
-    OnnxValue **now;             /* the carried ones */
-    Value **row;                 /* the parts, turn by turn */
+    size_t carried, parts, rows; /* how many values, scanned inputs, scanned outputs */
+    OnnxValue **now;             /* the carried values after the last turn */
+    Value **row;                 /* the parts of scanned outputs, turn by turn */
     int n_rows;
 } Turns;
 
@@ -301,8 +301,8 @@ static OnnxValue *known_number(OnnxNode *n, EtcDtype t, int64_t v)
     return made;
 }
 
-/* One turn, whose body has `given` as its first inputs; `first` of its outputs are neither carried nor
- * rows, and are left in `out`. */
+/* One turn, whose body has `given` as its first inputs; `first` of its outputs are neither
+ * carried nor rows, and are left in `out`. */
 static bool turn(OnnxNode *n, Turns *l, OnnxValue *const *given, size_t n_given, size_t first,
                  OnnxValue **out)
 {
@@ -364,8 +364,8 @@ static bool give_carried(OnnxNode *n, const Turns *l)
 
 /* -- loops that run ---------------------------------------------------------------------------- */
 
-/* The graph that says whether another turn follows: carried are the number of the turn, whether to go
- * on, and the values.  is_told: the last input is the number of turns. */
+/* The graph that says whether another turn follows: carried are the number of the turn, whether
+ * to go on, and the values.  is_told: the last input is the number of turns. */
 static Graph *test_of(OnnxNode *n, const Graph *body, int64_t turns, bool is_told)
 {
     Onnx *o = n->in;
@@ -410,8 +410,8 @@ static bool play_body(OnnxNode *n, const Turns *l, Nested *b, Value *const *star
     return next != NULL;
 }
 
-/* `limit`, unless NULL, is the number of turns.  Captured values follow the carried ones, as inputs of
- * both graphs and of the node. */
+/* `limit`, unless NULL, is the number of turns.  Captured values follow the carried ones, as
+ * inputs of both graphs and of the node. */
 static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value *cond)
 {
     Onnx *o = n->in;
@@ -447,8 +447,8 @@ static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value 
 
 /* -- Loop -------------------------------------------------------------------------------------- */
 
-/* Turn by turn, as long as what goes on is known.  *left: some turn does not tell whether another one
- * follows; nothing that was made is read then. */
+/* Unrolls the loop while its condition is known.  *left: the condition of some turn is not
+ * known; the nodes that were made are not used then. */
 static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
 {
     Onnx *o = n->in;
@@ -518,7 +518,8 @@ static int64_t number_in(OnnxNode *n, const char *name, size_t i)
     return a && i < a->n_ints ? a->ints[i] : 0;
 }
 
-/* The number of turns: the size of each scanned axis.  -1: reported. */
+/* Returns the number of turns, which is the size of each scanned axis; -1: an error was
+ * reported. */
 static int64_t count_parts(OnnxNode *n, const Turns *l)
 {
     int64_t turns = -1;

@@ -1,8 +1,9 @@
-/* onnx_fold.c -- nodes of ONNX that compute sizes, axes and factors, computed on import.
+/* onnx_fold.c -- computes nodes that compute sizes, axes and factors at import.
  *
- * Exporters write sizes as tensors of integers: Shape, Gather, Concat, Reshape.  What such a node reads
- * are lists, and what it gives is one, whose integers may be open sizes.  A node that reads anything
- * else, or whose result the lists do not tell, is read like any other. */
+ * Exporters compute sizes with tensors of integers: Shape, Gather, Concat, Reshape.  If all
+ * inputs of such a node are known lists, its result is one too; its integers may be symbolic
+ * sizes.  Any other node, or one whose result does not follow from the lists, is imported as
+ * usual. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <math.h>
@@ -12,7 +13,7 @@ typedef const OnnxList *FoldFn(OnnxNode *n);
 
 /* -- elementwise ------------------------------------------------------------------------------- */
 
-/* Both operands, of which one may have a single element. */
+/* Two operands; one of them may have a single element. */
 typedef struct Pair {
     const OnnxList *a, *b;
     int n, rank;
@@ -162,7 +163,7 @@ static const OnnxList *fold_neg(OnnxNode *n)
     return l;
 }
 
-/* Of bools, or'ed where `any`, else and'ed. */
+/* Reduces bools: by or if `any`, else by and. */
 static const OnnxList *joined(OnnxNode *n, bool any)
 {
     Pair p;
@@ -188,7 +189,7 @@ static const OnnxList *fold_or(OnnxNode *n)
     return joined(n, true);
 }
 
-/* 1, 0 or -1 as a - b is for all values of the symbols; false: not told. */
+/* Sets the sign of a - b if it is the same for all values of the symbols, else returns false. */
 static bool sign_of(Program *p, const Pair *q, int i, int *sign)
 {
     int a = at_of(q->a, i), b = at_of(q->b, i);
@@ -313,7 +314,7 @@ static const OnnxList *fold_not(OnnxNode *n)
     return l;
 }
 
-/* Open sizes stay what they are in another type of integers; they become no floats. */
+/* Casts a list.  Symbolic sizes can become other integers, but no floats. */
 static const OnnxList *cast_list(OnnxNode *n, EtcDtype t)
 {
     const OnnxList *x = on_table(n, 0);
@@ -376,7 +377,7 @@ static const OnnxList *fold_identity(OnnxNode *n)
     return on_table(n, 0);
 }
 
-/* Row k of a table is what step k of from, from + step, .. is. */
+/* Selects the rows from, from + step, .. of a table. */
 static const OnnxList *rows_of(OnnxNode *n, const OnnxList *x, int64_t from, int64_t step)
 {
     int64_t rows = x->columns ? x->n / x->columns : 0;
@@ -529,7 +530,7 @@ static const OnnxList *fold_slice(OnnxNode *n)
     }
     if (step == 0)
         return NULL;
-    step = clamped(step, -MAX_LIST - 1, MAX_LIST + 1); /* as far as any list reaches */
+    step = clamped(step, -MAX_LIST - 1, MAX_LIST + 1); /* no list is longer */
     from = clamped(from < 0 ? from + x->n : from, step < 0 ? -1 : 0, step < 0 ? x->n - 1 : x->n);
     to = clamped(to < 0 ? (to < -x->n ? -1 : to + x->n) : to, step < 0 ? -1 : 0, x->n);
     int count = 0;

@@ -1,4 +1,4 @@
-/* onnx_index.c -- ONNX operators that pick or place elements by indices, or by what elements are. */
+/* onnx_index.c -- ONNX operators that gather or scatter elements by indices or by their values. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
@@ -53,7 +53,7 @@ bool onnx_gather_elements(OnnxNode *n)
     return at && on_define(n, 0, ON_BUILD(n, OP_GATHER, "viv", x, (int64_t)axis, at));
 }
 
-/* How elements that meet are joined, as torch calls it.  NULL: reported. */
+/* Returns torch's name for how elements with the same index are combined. */
 static const char *meeting(OnnxNode *n)
 {
     static const char *const name[][2] = {{"none", ""}, {"add", "sum"}, {"mul", "prod"}, {"max", "amax"},
@@ -99,7 +99,7 @@ static int columns(OnnxNode *n, Value *at, Value *column[MAX_RANK])
     return (int)last.value;
 }
 
-/* Along the axes of a batch an index is where it stands. */
+/* Makes the columns of indices for the batch axes, along which an index is its own position. */
 static bool batch_columns(OnnxNode *n, const Value *at, Value **column, int count)
 {
     int rank = at->type.rank - 1;
@@ -131,7 +131,7 @@ bool onnx_gather_nd(OnnxNode *n)
            on_define(n, 0, ON_BUILD(n, OP_INDEX_TENSOR, "vV", x, count + (int)batch, column));
 }
 
-/* Rows of x that indices tell, joined with updates: x is [rows, elements], the indices count rows. */
+/* Combines rows of x with updates; x is [rows, elements], and the indices count rows. */
 static Value *joined_rows(OnnxNode *n, Value *x, Value *const *column, int count, Value *from,
                           const char *how)
 {
@@ -199,7 +199,8 @@ bool onnx_one_hot(OnnxNode *n)
     return on && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", is, on, off));
 }
 
-/* -- places that other tensors tell ------------------------------------------------------------- */
+/* -- places that other tensors tell
+ * ------------------------------------------------------------- */
 
 /* x along an axis in the order of indices that broadcast over it. */
 static Value *gathered(OnnxNode *n, Value *x, int axis, Value *at, Dim size)
@@ -314,7 +315,8 @@ bool onnx_compress(OnnxNode *n)
     return at && on_define(n, 0, ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, at));
 }
 
-/* Where each of `count` kinds is first, of the kinds of `size` elements. */
+/* Returns the first position of each of `count` kinds among `size` elements; `kind` has their
+ * kinds. */
 static Value *first_places(OnnxNode *n, Value *kind, Dim size, Dim count)
 {
     Arg most = {.kind = ARG_INT, .dim = size};
@@ -325,7 +327,7 @@ static Value *first_places(OnnxNode *n, Value *kind, Dim size, Dim count)
                               : NULL;
 }
 
-/* The kinds in the order of their first places, and by which each is told now. */
+/* Sorts the kinds by their first positions and renumbers them. */
 static bool in_order(OnnxNode *n, int axis, Value *out[4])
 {
     Type t = out[1]->type;

@@ -2,9 +2,10 @@
 #include "compiler/import/onnx.h"
 #include <string.h>
 
-/* -x at the target of each place, and what each place counts; targets to be ignored count nothing. */
+/* -x at the target of each position, and the weight of each position; ignored targets have
+ * weight 0. */
 typedef struct Loss {
-    Value *each, *weight; /* weight NULL: each counts 1 */
+    Value *each, *weight; /* weight NULL: all weights are 1 */
 } Loss;
 
 static Value *all_of(OnnxNode *n, OpId op, Value *x)

@@ -147,7 +147,7 @@ bool onnx_mean(OnnxNode *n)
     return sum && on_define(n, 0, ON_BUILD(n, OP_DIV_SCALAR, "vf", sum, (double)n->node->n_input));
 }
 
-/* Integers of a few bits, in a byte each, lose what is above them. */
+/* Wraps integers of fewer than 8 bits, which have a byte each, to their bits. */
 static Value *wrapped(OnnxNode *n, Value *x, EtcDtype t, int bits)
 {
     int half = 1 << (bits - 1);
@@ -173,7 +173,8 @@ Value *on_f8(OnnxNode *n, Value *x, EtcDtype t)
     if (on_int(n, "saturate", 1)) {
         x = x ? ON_BUILD(n, OP_CLAMP, "vff", x, -most, most) : NULL;
     } else if (t == ETC_F8E4M3FN) {
-        /* torch's cast gives the largest for more; half a step belongs to it */
+        /* torch's cast gives the largest number for larger ones; ONNX gives NaN from half a step
+         * on */
         Value *is_more = on_scalar(n, OP_GT_SCALAR, on_unary(n, OP_ABS, x), most + 16);
         x = on_where(n, is_more, on_number(n, (double)NAN, x ? x->type.dtype : ETC_F32), x);
     }
@@ -391,7 +392,7 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
         return false;
     a->is_nothing = a->n <= 0 && on_int(n, "noop_with_empty_axes", 0);
     if (!x->type.rank && a->n == 1 && (a->axis[0] == 0 || a->axis[0] == -1))
-        a->n = 0; /* as torch writes of numbers, which have no axis */
+        a->n = 0; /* a number has no axis */
     if (a->n > 0 || n->failed)
         return !n->failed;
     a->n = x->type.rank;
@@ -400,7 +401,7 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
     return true;
 }
 
-/* The extreme of no elements, where an axis that goes is known to be empty; NULL: none is. */
+/* Returns the extreme of no elements if a reduced axis is known to be empty, else NULL. */
 static Value *extreme_of_none(OnnxNode *n, OpId op, const Value *x, const Axes *a)
 {
     bool goes[MAX_RANK] = {false}, any = false;
@@ -483,7 +484,7 @@ bool onnx_reduce_l2(OnnxNode *n)
     Axes a;
     Value *x = on_value(n, 0);
     EtcDtype t = x ? x->type.dtype : ETC_F32;
-    x = t == ETC_F16 || t == ETC_BF16 ? on_cast(n, x, ETC_F32) : x; /* which hold the squares */
+    x = t == ETC_F16 || t == ETC_BF16 ? on_cast(n, x, ETC_F32) : x; /* squares fit into f32 */
     Value *sum = x && read_axes(n, x, &a) ? sum_of_squares(n, x, &a) : NULL;
     return sum && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_SQRT, "v", sum), t));
 }
@@ -729,7 +730,7 @@ typedef struct Einsum {
     int n_dots;
 } Einsum;
 
-/* What one operand's letters say of sizes. */
+/* Reads the letters of one operand and their sizes. */
 static bool read_term(OnnxNode *n, Einsum *e, const char *term, int count, const Value *x)
 {
     int letters = 0, axis = 0;
@@ -757,7 +758,7 @@ static bool read_term(OnnxNode *n, Einsum *e, const char *term, int count, const
     return true;
 }
 
-/* The equation without spaces, its result in letters.  NULL: reported. */
+/* Returns the equation without spaces and with an explicit result. */
 static char *full_equation(OnnxNode *n, const char *text)
 {
     char *s = arena_bytes(n->in->program->arena, 2 * strlen(text) + N_LETTERS);
@@ -847,7 +848,7 @@ bool onnx_hardmax(OnnxNode *n)
     return on_define(n, 0, is_old ? on_view(n, y, x->type.rank, x->type.dim) : y);
 }
 
-/* Where the norm is 0 the result is. */
+/* If the norm is 0, so is the result. */
 bool onnx_lp_norm(OnnxNode *n)
 {
     int axis;

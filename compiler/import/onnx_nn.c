@@ -10,7 +10,7 @@ typedef struct Window {
     int axes;
     int64_t kernel[MAX_SPACE], stride[MAX_SPACE], dilation[MAX_SPACE], before[MAX_SPACE],
         after[MAX_SPACE];
-    bool is_even; /* as much padding behind as before */
+    bool is_even; /* the padding before and after an axis is the same */
 } Window;
 
 static bool window_ints(OnnxNode *n, const char *name, int64_t *out, int count, int64_t otherwise)
@@ -97,7 +97,8 @@ static bool read_filter(OnnxNode *n, const Value *x, const Value *filter, Window
     return read_window(n, x, w);
 }
 
-/* Over three axes torch has operators of their own, whose result is as that of the one for fewer. */
+/* Over three axes torch has operators of their own, whose result is as that of the one for
+ * fewer. */
 static Value *convolved(OnnxNode *n, Value *x, Value *filter, Value *bias, const Window *w,
                         const int64_t *pad, const int64_t *more)
 {
@@ -130,7 +131,8 @@ bool onnx_conv(OnnxNode *n)
     return !n->failed && on_define(n, 0, on_conv(n, on_value(n, 0), on_value(n, 1), bias));
 }
 
-/* Each element of the filter reads where an offset tells; the padding behind shows in its size. */
+/* Each tap reads x at an offset that an input gives.  The padding after an axis follows from the
+ * size of the offsets. */
 bool onnx_deform_conv(OnnxNode *n)
 {
     Window w;
@@ -150,7 +152,7 @@ bool onnx_deform_conv(OnnxNode *n)
                                     w.before[1], w.dilation[0], w.dilation[1], groups, offsets, mask != NULL));
 }
 
-/* The padding that gives `shape`, or without it as many strides as x has elements. */
+/* Computes the padding with which the result has the size `shape`, or x's size times the stride. */
 static bool pads_of_shape(OnnxNode *n, const Value *x, Window *w, int64_t *more)
 {
     int64_t shape[MAX_SPACE];
@@ -184,7 +186,7 @@ static bool pads_of_shape(OnnxNode *n, const Value *x, Window *w, int64_t *more)
     return true;
 }
 
-/* Uneven padding is cut off behind; what output_shape asks for decides the padding. */
+/* If the padding is uneven, the rest is cut off at the end.  output_shape, if given, decides it. */
 bool onnx_conv_transpose(OnnxNode *n)
 {
     Window w;
@@ -201,7 +203,7 @@ bool onnx_conv_transpose(OnnxNode *n)
     return on_define(n, 0, y);
 }
 
-/* A causal convolution of each channel; the elements before x, or zeros, stand in front of it. */
+/* A causal convolution per channel, of x with the elements before it, or with zeros. */
 bool onnx_causal_conv(OnnxNode *n)
 {
     static const int64_t one[1] = {1}, none[1] = {0};
@@ -461,7 +463,8 @@ static Value *averaged(OnnxNode *n, Value *x, const Window *w, bool counts)
              : NULL;
 }
 
-/* Where the padding is uneven, sums over it are divided by the share of elements that are none. */
+/* If the padding is uneven, x is padded first, and averages are divided by the share of elements
+ * that are no padding. */
 bool onnx_average_pool(OnnxNode *n)
 {
     Window w;

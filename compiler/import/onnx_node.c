@@ -1,4 +1,4 @@
-/* onnx_node.c -- what handlers of ONNX operators call: rows, inputs, attributes, results. */
+/* onnx_node.c -- helpers for handlers of ONNX operators: rows, inputs, attributes, results. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -222,7 +222,7 @@ bool on_give(OnnxNode *n, int i, OnnxValue *v)
     return true;
 }
 
-/* Returns output i, to be filled in.  NULL: reported. */
+/* Returns a new value for output i, which the caller fills in. */
 static OnnxValue *result(OnnxNode *n, int i)
 {
     OnnxValue *v = NEW(n->in->tmp, OnnxValue, 1);

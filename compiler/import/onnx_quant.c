@@ -1,5 +1,5 @@
-/* onnx_quant.c -- what quantizes: QuantizeLinear and DequantizeLinear as the operators that torch's
- * exports have, and operators on integers as those of floats between them. */
+/* onnx_quant.c -- quantization: QuantizeLinear and DequantizeLinear become the operators of torch's
+ * exports; operators on integers become float operators between these. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 
@@ -32,7 +32,8 @@ static bool one_scale(OnnxNode *n, int at, double *scale, int64_t *zero)
     return true;
 }
 
-/* Scales or zero points in a shape that broadcasts over x: one, one for each channel, or of blocks. */
+/* Scales or zero points in a shape that broadcasts over x: one, one for each channel, or of
+ * blocks. */
 static Value *spread(OnnxNode *n, Value *v, const Value *x, int axis, int64_t block)
 {
     Dim dim[MAX_RANK + 1];
@@ -114,7 +115,7 @@ static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t a
     if (r->dtype != ETC_U16 && !block && one_scale(n, at, &scale, &zero))
         return ON_BUILD(n, OP_QUANTIZE_PER_TENSOR, "vfiiit", x, scale, zero, r->lo, r->hi, r->dtype);
     if (channels(n, at, r->dtype, &scales, &zeros)) {
-        scales = on_cast(n, scales, ETC_F64); /* as the official kernel takes them alone */
+        scales = on_cast(n, scales, ETC_F64); /* the official kernel takes nothing else */
         return scales ? ON_BUILD(n, OP_QUANTIZE_PER_CHANNEL, "vvviiit", x, scales, zeros,
                                  (int64_t)place, r->lo, r->hi, r->dtype)
                       : NULL;
@@ -178,7 +179,7 @@ static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
     Value *scales, *zeros;
     if (!x || !read_places(n, x, at, axis, &place, &block))
         return NULL;
-    if (onnx_is_f8(x->type.dtype)) /* its zero point is 0 */
+    if (onnx_is_f8(x->type.dtype)) /* floats have the zero point 0 */
         return on_binary(n, OP_MUL_TENSOR, on_cast(n, x, ETC_F32),
                          spread(n, on_cast(n, on_value(n, at), ETC_F32), x, place, block));
     if (!range_of(n, x->type.dtype, bits, &r))
@@ -244,7 +245,7 @@ bool onnx_qlinear_conv(OnnxNode *n)
     return filter && !n->failed && define_integers(n, on_conv(n, a, filter, bias), 6, x);
 }
 
-/* What a sum of products may have of each without leaving what floats hold exactly. */
+/* A sum of products of bytes is exact in floats up to EXACT; one product is at most MOST_EACH. */
 enum { EXACT = 1 << 24, MOST_EACH = 255 * 255 };
 
 /* Integers less their zero point, input `zero`, as floats. */
@@ -261,7 +262,7 @@ static Value *centered(OnnxNode *n, int i, int zero, int axis)
     return on_has(n, zero) ? on_binary(n, OP_SUB_TENSOR, x, spread(n, z, x, axis, 0)) : x;
 }
 
-/* The same as what integers between scales have, of scale 1, where the zero point is one. */
+/* Returns x minus its zero point as floats: a dequantize with scale 1. */
 static Value *plain_floats(OnnxNode *n, Value *x, int zero, int axis)
 {
     const OnnxList *l = on_has(n, zero) ? on_list(n, zero) : NULL;
@@ -332,7 +333,7 @@ typedef struct Dynamic {
     Value *bytes, *scale, *zero;
 } Dynamic;
 
-/* Bytes whose scale and zero point the elements tell; 0 is one of the numbers. */
+/* Quantizes x with a scale and a zero point computed from its elements; 0 is representable. */
 static bool quantized_dynamically(OnnxNode *n, Value *x, Dynamic *d)
 {
     Value *end[2], *zero, *y;
@@ -431,7 +432,8 @@ static Value *turned(OnnxNode *n, Value *x)
     return on_permute(n, x, swap);
 }
 
-/* The bias counts in the product of both scales and in alpha; without a scale the result is floats. */
+/* The bias counts in the product of both scales and in alpha; without a scale the result is
+ * floats. */
 bool onnx_qgemm(OnnxNode *n)
 {
     double alpha = on_float(n, "alpha", 1);

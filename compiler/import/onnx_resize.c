@@ -1,4 +1,4 @@
-/* onnx_resize.c -- Resize, Upsample and what else samples tensors at places between their elements. */
+/* onnx_resize.c -- Resize, Upsample and other operators that interpolate between elements. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 typedef struct Axis {
     int64_t in, out;
     double scale, from, to; /* from, to: the region of tf_crop_and_resize */
-    bool is_open;   /* a call decides what is resized, or to what; in and out are 1 then */
-    bool by_factor; /* which is not whole: elements lie where it says, not where the sizes do */
+    bool is_open;   /* a size is symbolic; `in` and `out` are then 1 */
+    bool by_factor; /* the factor is no ratio of the sizes, and positions follow the factor */
     Dim size;       /* of the result */
 } Axis;
 
@@ -20,12 +20,12 @@ typedef struct Sampling {
     double outside;
 } Sampling;
 
-/* Where in x the element i of the result lies. */
+/* Returns the position in x of element i of the result. */
 static double source(const Sampling *s, Axis a, int64_t i)
 {
     const char *t = s->transform;
     if (!strcmp(t, "align_corners")) {
-        double whole = (double)a.in * a.scale - 1; /* which need not be a whole number */
+        double whole = (double)a.in * a.scale - 1; /* it may be a fraction */
         return whole > 0 ? (double)i * (double)(a.in - 1) / whole : 0;
     }
     if (!strcmp(t, "asymmetric"))
@@ -137,8 +137,8 @@ static bool is_image(const Value *x, const Axis *a)
            !x->type.dim[2].expr && !x->type.dim[3].expr && x->type.dtype == ETC_F32;
 }
 
-/* torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE: it has none
- * that computes the same. */
+/* torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE: it
+ * has none that computes the same. */
 static OpId open_operator(const Axis *a, int axes, const Sampling *s)
 {
     static const OpId rows[4][3] = {
@@ -407,7 +407,7 @@ bool onnx_upsample(OnnxNode *n)
 
 /* -- grids ------------------------------------------------------------------------------------- */
 
-/* Where `name` stands in the three of a list; -1: nowhere, reported. */
+/* Returns the index of `name` in a list; -1: it is not there, which is reported. */
 static int choice(OnnxNode *n, const char *attribute, const char *const *list, int count)
 {
     const char *name = on_text(n, attribute, list[0]);

@@ -87,7 +87,8 @@ static Value *reversed(OnnxNode *n, const Rnn *r, Value *v)
     return !v || !r->is_reverse ? v : ON_BUILD(n, OP_FLIP, "vI", v, 1, &axis);
 }
 
-/* [steps, batch, dirs * hidden] ==> [steps, dirs, batch, hidden], or [batch, steps, dirs, hidden] */
+/* [steps, batch, dirs * hidden] ==> [steps, dirs, batch, hidden], or [batch, steps, dirs,
+ * hidden] */
 static Value *relaid(OnnxNode *n, const Rnn *r, Value *y)
 {
     static const int64_t order[4] = {0, 2, 1, 3}, batch_first[4] = {1, 0, 2, 3};
@@ -138,18 +139,18 @@ static void result_types(OnnxNode *n, const Rnn *r, const Value *x, Type out[3])
 
 enum { MOST_STEPS = 512 };
 
-/* What torch's operators lack is spelled out, a step after the other. */
+/* The state of unrolling a recurrent layer that torch's operators cannot express. */
 typedef struct Unrolled {
     int gates, dirs, dir;
     int64_t hidden;
     const char *act[3];
     double clip; /* 0: none */
     Value *x;    /* [steps, batch, gates * hidden], the products of inputs */
-    Value *w, *b; /* of states; b NULL: none */
-    Value *peep; /* [3 * hidden] of i o f; NULL: none */
-    Value *h, *c; /* states; c NULL: none */
-    Value *length; /* of each sequence, [batch, 1]; NULL: all are whole */
-    bool is_dynamic; /* products are of bytes, whose scale each operand's elements tell */
+    Value *w, *b; /* for states; b may be NULL */
+    Value *peep; /* peephole weights of i, o, f, [3 * hidden], or NULL */
+    Value *h, *c; /* the states; c may be NULL */
+    Value *length; /* the lengths of sequences, [batch, 1]; NULL: all have every step */
+    bool is_dynamic; /* products are of bytes with dynamic scales */
 } Unrolled;
 
 static Value *activated(OnnxNode *n, Value *x, const char *name)
@@ -186,8 +187,8 @@ static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, 
     return on_part(n, all, 0, DIM(first), DIM(first + count), 1);
 }
 
-/* The matrix of this direction, [gates * hidden, columns], from its transpose of bytes, with scale `at` and
- * the zero point behind it: one of each for the direction, or for each row. */
+/* The matrix of this direction, [gates * hidden, columns], from its transpose of bytes, with
+ * scale `at` and the zero point behind it: one of each for the direction, or for each row. */
 static Value *rows_of_bytes(OnnxNode *n, const Unrolled *u, int input, int at)
 {
     int64_t rows = u->gates * u->hidden;
@@ -250,7 +251,7 @@ static Value *with_state(OnnxNode *n, const Unrolled *u, Value *x, Value *h, int
     return x ? on_binary(n, OP_ADD_TENSOR, x, y) : y;
 }
 
-/* A gate with what it sees of the cell. */
+/* Adds the peephole term of gate g. */
 static Value *peeped(OnnxNode *n, const Unrolled *u, Value *x, int g, Value *c)
 {
     return u->peep ? on_binary(n, OP_ADD_TENSOR, x, on_binary(n, OP_MUL_TENSOR, gate(n, u, u->peep, g), c))
@@ -296,7 +297,7 @@ static bool rnn_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
     return *h != NULL;
 }
 
-/* States behind the end of a sequence stay; what it gives there is 0. */
+/* Builds step t.  After the end of a sequence its states do not change and its results are 0. */
 static Value *step(OnnxNode *n, Unrolled *u, int64_t t)
 {
     Value *x = u->x ? ON_BUILD(n, OP_SELECT_INT, "vii", u->x, (int64_t)0, t) : NULL;
@@ -412,7 +413,7 @@ static bool unrolled(OnnxNode *n, int gates, bool is_dynamic)
     return true;
 }
 
-/* Whether sequences may have different lengths. */
+/* Returns whether sequences may have different lengths. */
 static bool has_lengths(OnnxNode *n)
 {
     Value *x = on_value(n, 0);
@@ -424,7 +425,7 @@ static bool has_lengths(OnnxNode *n)
     return on_has(n, 4) && !(l && l->dim);
 }
 
-/* Whether torch's operators lack what the attributes say. */
+/* Returns whether torch's operators cannot express the activation functions. */
 static bool is_apart(OnnxNode *n, const char *const *want, int count)
 {
     const Onnx__Attribute *a = on_attribute(n, "activations");

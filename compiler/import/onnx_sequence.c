@@ -1,8 +1,8 @@
 /* onnx_sequence.c -- sequences and optionals of ONNX, as lists of names.
  *
- * No program has a value that is a sequence. Where it is known on import how many items a sequence has and
- * which of them a node takes, a sequence is the list of its items, and nodes of sequences leave nothing
- * behind. An optional is what it holds, or OnnxValue.is_none. */
+ * The IR has no sequences.  If the number of items is known at import, and which of them each
+ * node takes, a sequence is a list of its items, and nodes on sequences become nothing.  An
+ * optional is its item, or OnnxValue.is_none. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool give_items(OnnxNode *n, OnnxValue *const *item, int count)
     return on_give(n, 0, v);
 }
 
-/* NULL: reported. */
+/* Returns input i, which must be a sequence. */
 static const OnnxSequence *sequence_at(OnnxNode *n, int i)
 {
     OnnxValue *v = on_input(n, i);
@@ -33,7 +33,7 @@ static const OnnxSequence *sequence_at(OnnxNode *n, int i)
     return v ? v->sequence : NULL;
 }
 
-/* The place that input i tells, up to `last`. */
+/* Reads the position that input i gives; it is at most `last`. */
 static bool read_place(OnnxNode *n, int i, int count, int last, int *out)
 {
     const OnnxList *l = on_list(n, i);
@@ -116,8 +116,8 @@ bool onnx_sequence_length(OnnxNode *n)
 
 /* -- tensors and sequences --------------------------------------------------------------------- */
 
-/* The sizes of the parts of an axis of `all` elements, from a list of them or a number for all parts; how
- * many there are, or -1: reported. */
+/* Reads the sizes of the parts of an axis of `all` elements: a list, or one size for all parts.
+ * Returns the number of parts, or -1. */
 static int part_sizes(OnnxNode *n, Dim all, Dim *size)
 {
     const OnnxList *l = on_has(n, 1) ? on_list(n, 1) : NULL;

@@ -1,4 +1,4 @@
-/* onnx_shape.c -- ONNX operators that move elements or tell sizes. */
+/* onnx_shape.c -- ONNX operators that move elements or return sizes. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
@@ -113,8 +113,8 @@ Dim on_numel(OnnxNode *n, const Value *x)
     return d;
 }
 
-/* The size that -1 stands for, at `left`: what the sizes that only the operand has make, by those that only
- * the result has. */
+/* Returns the size for -1, at position `left`: the product of the sizes that only the operand has,
+ * divided by the product of those that only the result has. */
 static Dim left_over(Program *p, const Value *x, const Dim *dim, int rank, int left)
 {
     Dim all = DIM(1), rest = DIM(1);
@@ -134,7 +134,7 @@ static Dim left_over(Program *p, const Value *x, const Dim *dim, int rank, int l
     return dim_floordiv(p, all, rest);
 }
 
-/* 0 stands for the operand's size, -1 for what is left. */
+/* A size of 0 means that of the operand, -1 the one that is left. */
 bool onnx_reshape(OnnxNode *n)
 {
     Dim dim[MAX_RANK];
@@ -306,7 +306,8 @@ static bool split_list(OnnxNode *n, const OnnxList *x, const Dim *size, int coun
     return true;
 }
 
-/* Sizes as an attribute or an input; else equal ones, of which the last may be smaller. */
+/* The sizes are an attribute or an input.  Without them parts are equal; the last one may be
+ * smaller. */
 bool onnx_split(OnnxNode *n)
 {
     enum { MOST = 256 };
@@ -410,8 +411,8 @@ bool onnx_slice(OnnxNode *n)
     return on_define(n, 0, x);
 }
 
-/* The border of x along an axis, of `count` elements: reflected or wrapped from `from` on, or the one
- * element there as often as it takes. */
+/* The border of x along an axis, of `count` elements: reflected or wrapped from `from` on, or
+ * the one element there as often as it takes. */
 static Value *border(OnnxNode *n, Value *x, int axis, const char *mode, Dim from, int64_t count)
 {
     int64_t dim = axis;
@@ -545,7 +546,7 @@ bool onnx_trilu(OnnxNode *n)
 
 /* -- blocks of space --------------------------------------------------------------------------- */
 
-/* With the channels before the block's elements it is pixel_shuffle. */
+/* In the mode CRD it is pixel_shuffle. */
 bool onnx_depth_to_space(OnnxNode *n)
 {
     static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2};
@@ -585,7 +586,7 @@ bool onnx_space_to_depth(OnnxNode *n)
 
 /* -- middles and diagonals --------------------------------------------------------------------- */
 
-/* Where columns less rows are k. */
+/* The result is 1 where the column minus the row is k. */
 bool onnx_eye_like(OnnxNode *n)
 {
     Value *x = on_value(n, 0);

@@ -194,7 +194,8 @@ bool onnx_stft(OnnxNode *n)
 
 /* -- columns to images ------------------------------------------------------------------------- */
 
-/* What each place of an axis sums: the elements of blocks that lie there. */
+/* Makes the matrix that adds overlapping blocks: each position of an axis sums the elements of
+ * blocks there. */
 static float *placed(OnnxNode *n, int64_t out, int64_t block, int64_t count, const int64_t by[3])
 {
     float *m = on_table_of(n, out, block * count);

@@ -1,10 +1,10 @@
 /* onnx_wire.c -- from the bytes of an ONNX file to its messages.
  *
- * protobuf-c copies every byte that it reads, follows nested messages without a limit, and makes two
- * hundred bytes of an empty one.  So a walker first writes a copy of the file without large raw data,
- * of which it notes where they lie, and without fields that nobody reads.  It limits how deep messages
- * nest and how many there are; protobuf-c unpacks that copy.
- * Source: the wire format of protocol buffers. */
+ * protobuf-c copies every byte that it reads, follows nested messages without a limit, and makes
+ * two hundred bytes of an empty one.  So a walker first writes a copy of the file without large
+ * raw data, of which it notes where they lie, and without fields that nobody reads.  It limits
+ * how deep messages nest and how many there are; protobuf-c unpacks that copy.  Source: the wire
+ * format of protocol buffers. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
@@ -63,9 +63,9 @@ typedef struct Walk {
     Loc loc;
     const uint8_t *start;
     uint8_t *out;     /* NULL: sizes alone are found */
-    size_t *size;     /* of the messages in the copy, in the order in which they begin */
+    size_t *size;     /* the sizes of the messages in the copy, in the order in which they begin */
     int n_sizes, at;
-    size_t n;         /* bytes written */
+    size_t n;         /* how many bytes are written */
 } Walk;
 
 static bool refuse(const Walk *w, const uint8_t *at, const char *what)
@@ -220,7 +220,7 @@ static void *take(void *data, size_t n)
 
 static void leave(void *data, void *pointer)
 {
-    (void)data, (void)pointer; /* goes with the arena */
+    (void)data, (void)pointer; /* the arena is freed as a whole */
 }
 
 Onnx__Model *onnx_unpack(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag *d)

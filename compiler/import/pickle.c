@@ -1,27 +1,28 @@
-/* pickle.c -- the tensors of a state dict that torch.save wrote, which torch 2.5 to 2.8 put into exports.
+/* pickle.c -- reads the tensors of a state dict that torch.save wrote; torch 2.5 to 2.8 put such
+ * files into exports.
  *
- * A pickle is a program for a machine with a stack, whose opcodes may name any function of Python.
- * Here nothing is called: the few names that a dict of tensors needs stand in a list, each with what
- * it makes, and any other name or opcode is refused.  No value is ever walked into, so one that holds
- * itself is harmless, and memory is bounded by the bytes read.
- * Source: Lib/pickletools.py of CPython; torch/_utils.py, torch/serialization.py. */
+ * A pickle is a program for a stack machine whose opcodes can name any function of Python.  Here
+ * nothing is called: a list has the few names that a dict of tensors needs, and what each
+ * makes.  Any other name or opcode is refused.  Values are never walked into, so a value that
+ * contains itself does no harm, and memory is bounded by the bytes that are read.  Source:
+ * Lib/pickletools.py of CPython; torch/_utils.py, torch/serialization.py. */
 #include "compiler/import/internal.h"
 #include "ir/escape.h"
 #include <string.h>
 
 enum {
     MAX_STACK = 1 << 16, /* a pickler stores the items of a dict a thousand at a time */
-    MAX_DEPTH = 3, /* of tuples: sizes lie in the arguments of a call */
+    MAX_DEPTH = 3, /* of nested tuples: sizes are tuples in the arguments of a call */
     PROTOCOL = 2
 };
 
 typedef enum Role { ORDERED_DICT, TENSOR, PARAMETER, STORAGE_CLASS } Role;
 
-/* A name that may stand in a pickle. */
+/* A name that a pickle may contain. */
 typedef struct Known {
     const char *module, *name;
     Role role;
-    EtcDtype dtype; /* of a storage's class */
+    EtcDtype dtype; /* if it is the class of a storage */
 } Known;
 
 static const Known known[] = {
@@ -59,15 +60,15 @@ typedef struct Dict Dict;
 
 typedef struct Item {
     uint8_t kind;  /* ItemKind */
-    uint8_t depth; /* of a tuple; else 0 */
-    int n;         /* of a tuple */
+    uint8_t depth; /* how deep a tuple is nested; else 0 */
+    int n;         /* the items of a tuple */
     union {
         int64_t number;
         const char *text;
         const Known *known;
         const struct Item *item;
         Dict *dict;
-        const PickledTensor *tensor; /* of a storage: without sizes */
+        const PickledTensor *tensor; /* a storage is a tensor without sizes */
     };
 } Item;
 
@@ -81,7 +82,7 @@ typedef struct Pickle {
     Diag *diag;
     Loc loc;
     const uint8_t *start, *at, *end;
-    int64_t op_at; /* of the opcode being read */
+    int64_t op_at; /* the position of the current opcode */
     Item *stack, *memo;
     int n, n_memo;
 } Pickle;
@@ -105,7 +106,7 @@ static const uint8_t *take(Pickle *p, uint64_t n)
     return from;
 }
 
-/* A number of n <= 8 bytes, the lowest first; false: reported. */
+/* Reads a number of n <= 8 bytes, the lowest byte first. */
 static bool take_number(Pickle *p, int n, bool is_signed, int64_t *out)
 {
     assert(n >= 0 && n <= 8);

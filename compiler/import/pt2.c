@@ -1,4 +1,4 @@
-/* pt2.c -- what torch.export.save wrote, as a Program: formats, methods, symbols. */
+/* pt2.c -- imports files of torch.export.save as a Program: formats, methods, symbols. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <ctype.h>
@@ -37,7 +37,8 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item)
 
 /* -- symbols ----------------------------------------------------------------------------- */
 
-/* An end of a range; null is unbounded, and so is what torch writes for it in places. */
+/* Reads an end of a range.  It has no bound if it is null, or one of the large numbers that
+ * torch writes instead. */
 static bool read_bound(Pt2 *p, const Json *range, const char *key, int64_t unbounded, int64_t *out)
 {
     const Json *v = json_get(range, key);
@@ -49,7 +50,7 @@ static bool read_bound(Pt2 *p, const Json *range, const char *key, int64_t unbou
     return true;
 }
 
-/* Range keys are names of symbols or what is computed from them: "2*s52". */
+/* Returns whether the key of a range is a symbol; other keys are expressions, "2*s52". */
 static bool is_symbol(const char *key)
 {
     return key && pt2_is_name(key) && !isdigit((unsigned char)*key);
@@ -77,7 +78,7 @@ const Symbol *pt2_symbol(Pt2 *p, const char *name)
     return !n || n->symbol ? (n ? n->symbol : NULL) : make_symbol(p, n);
 }
 
-/* "u0": a size that no input tells. */
+/* Returns whether a symbol is unbacked, "u0": no input has this size. */
 static bool is_untold(const char *name)
 {
     return name[0] == 'u' && isdigit((unsigned char)name[1]);
@@ -98,11 +99,11 @@ static void mark_named(Pt2 *p, const char *s)
     }
 }
 
-/* Looks at all expressions of a graph.  Ranges of sizes that torch.export has replaced or that a loop
- * carries stay behind in its files, though nothing speaks of them. */
+/* Looks at all expressions of a graph.  Ranges of sizes that torch.export has replaced or that a
+ * loop carries stay behind in its files, though nothing speaks of them. */
 static void find_named(Pt2 *p, const Json *at, int depth)
 {
-    enum { MOST = 100 }; /* what lies deeper is made when it is read */
+    enum { MOST = 100 }; /* symbols that are nested deeper are made when they are read */
     for (JsonIter it = json_iter(at); depth < MOST && json_next(&it);) {
         const char *s = it.key && !strcmp(it.key, "expr_str") ? json_string(it.value) : NULL;
         if (s)
@@ -310,7 +311,7 @@ static Archive *folder(Arena *a, const char *path, const ImportOptions *o, Diag 
     return archive_folder(files_of(a, o), a, path, o ? o->weights_dir : NULL, d);
 }
 
-/* Where ROOT/models/NAME.json, or NAME.json with its "data" beside it, lies. */
+/* The parts of a path ROOT/models/NAME.json, or NAME.json with "data" beside it. */
 typedef struct JsonPlace {
     const char *root, *member, *method;
 } JsonPlace;

@@ -1,11 +1,11 @@
 /* pt2_graph.c -- graphs of a model.json: names, inputs, nodes, outputs, nested graphs.
  *
- * Each graph brings tables of what its names stand for.  A parameter, buffer or constant becomes a
- * state when the first node reads it: what nobody reads is dropped, its bytes never touched. */
+ * Each graph has tables of its names.  A parameter, buffer or constant becomes a state when the
+ * first node reads it.  Those that nobody reads are dropped, and their bytes are never touched. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
-enum { MAX_DEPTH = 32 }; /* of nested graphs */
+enum { MAX_DEPTH = 32 }; /* how deep graphs may be nested */
 
 /* -- names ------------------------------------------------------------------------------- */
 
@@ -143,7 +143,7 @@ Value *pt2_use(Scope *s, Loc loc, const Json *argument)
 
 /* -- inputs ------------------------------------------------------------------------------ */
 
-/* A graph input for {"name": ...}; NULL: reported. */
+/* Adds an input of the graph for {"name": ...}. */
 static Value *add_input(Scope *s, const Json *argument)
 {
     Pt2 *p = s->in;
@@ -385,7 +385,7 @@ bool pt2_method(Pt2 *p)
     return ok;
 }
 
-/* The "graph" of an as_graph argument, or NULL: reported. */
+/* Returns the "graph" of an as_graph argument. */
 static const Json *enter(Scope *s, Loc loc, const Json *as_graph)
 {
     const Json *graph = json_get(as_graph, "graph");
@@ -398,7 +398,7 @@ static const Json *enter(Scope *s, Loc loc, const Json *as_graph)
     return json_is_object(graph) ? graph : NULL;
 }
 
-/* The tensor behind an input or output of a nested graph; NULL: reported. */
+/* Returns the tensor argument of an input or output of a nested graph; others are refused. */
 static const Json *tensor_only(Scope *s, Loc loc, const char *what, const Json *arg)
 {
     const Json *content = NULL;

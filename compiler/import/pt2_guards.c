@@ -1,9 +1,9 @@
-/* pt2_guards.c -- what an export assumed of sizes, as guards of the program.
+/* pt2_guards.c -- makes guards of what an export assumes about sizes.
  *
- * guards_code holds Python comparisons between sizes of the inputs, L['x'].size()[1]; keys of
- * range_constraints are sizes as sympy prints them, 2*s52.  One reader takes both.  A guard that
- * holds for all values of the symbols is dropped, one that cannot be read is warned of by its text:
- * the model runs, but nothing checks that assumption. */
+ * guards_code has Python comparisons between sizes of the inputs, L['x'].size()[1].  Keys of
+ * range_constraints are sizes that sympy printed, 2*s52.  One reader takes both.  A guard that
+ * holds for all values of the symbols is dropped.  A warning shows the text of a guard that
+ * cannot be read: the model runs, but nothing checks this assumption. */
 #include "compiler/import/internal.h"
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ typedef struct Python {
     Scope *scope; /* NULL: no inputs to speak of */
     const char *text, *s;
     int depth, factors;
-    Guard *guard; /* what has been read so far */
+    Guard *guard; /* the guards that were read so far */
     int n;
 } Python;
 
@@ -263,7 +263,8 @@ static bool comparison(Python *y)
     }
 }
 
-/* Brackets may hold a sum or conditions: what does not read as a comparison is read again. */
+/* Reads a condition.  Brackets can contain a sum or conditions: if the text is no comparison, it
+ * is read again as conditions. */
 static bool condition(Python *y)
 {
     const char *start = y->s;

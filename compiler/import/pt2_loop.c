@@ -1,24 +1,24 @@
-/* pt2_loop.c -- scan and map become loops.
+/* pt2_loop.c -- imports scan and map as loops.
  *
- * They run a graph for each part of some tensors along the first axis.  The loop carries the number of
- * the part at hand, what a scan carries, and tensors for all that the turns give, in which each turn
- * writes its own rows. */
+ * They run a graph for each part of some tensors along the first axis.  The loop carries the
+ * number of the current part, the values that a scan carries, and a tensor for each result of
+ * the turns, into which a turn writes its rows. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
-/* Operands of the graph: what a scan carries, tensors taken apart, others. */
+/* The kinds of operands of the graph: carried by a scan, divided into parts, and others. */
 enum { CARRIED, PARTS, WHOLE, N_KINDS };
 
 typedef struct Loop {
     Scope *s;
     Loc loc;
-    const Json *graph; /* that is run, as_graph */
+    const Json *graph; /* the as_graph that each turn runs */
     Value **in[N_KINDS];
-    int n[N_KINDS], n_rows; /* results that are tensors of all turns */
+    int n[N_KINDS], n_rows; /* n_rows: how many results collect rows of all turns */
     Dim turns;
     Graph *test, *body;
     Value **given;  /* inputs of the body, in their order: see n_given() */
-    Value **left;   /* what it returns: the first 1 + carried + rows of them anew */
+    Value **left;   /* what a turn returns; the first 1 + carried + rows are new values */
     Value **start;  /* the operands of the loop */
 } Loop;
 
@@ -92,7 +92,7 @@ static Value *result_of(Node *n)
     return n ? n->out[0] : NULL;
 }
 
-/* The newest value of a graph gets a name as `build` gives them. */
+/* Names the newest value of a graph in the way of `build`. */
 static Value *named(const Loop *l, const Graph *g, Value *v)
 {
     assert(v->index == g->n_values - 1);
@@ -105,7 +105,7 @@ static Value *value_of(const Loop *l, Graph *g, Type t)
     return named(l, g, graph_value(g, NULL, t));
 }
 
-/* The part of x that is at hand. */
+/* Returns the current part of x. */
 static Value *part_of(const Loop *l, Value *index, Value *x)
 {
     Value *rows = result_of(build(l->body, NULL, l->loc, OP_INDEX_SELECT, diag(l), "viv", x,
@@ -115,7 +115,7 @@ static Value *part_of(const Loop *l, Value *index, Value *x)
                 : NULL;
 }
 
-/* The tensor of all turns with y as its part that is at hand. */
+/* Returns the tensor of all turns with y as its current part. */
 static Value *with_part(const Loop *l, Value *index, Value *all, Value *y)
 {
     Value *row = result_of(build(l->body, NULL, l->loc, OP_UNSQUEEZE, diag(l), "vi", y, (int64_t)0));
@@ -150,7 +150,7 @@ static bool inline_graph(Loop *l, Value **y, int n_y)
     return pt2_inline(&inner, l->loc, l->graph, in, k, y, n_y);
 }
 
-/* Inputs of the body but the tensors of all turns, whose types its nodes tell. */
+/* Adds the inputs of the body, except the tensors of all turns, whose types are known later. */
 static void give(Loop *l)
 {
     Dim one = DIM(1);

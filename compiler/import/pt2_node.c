@@ -16,7 +16,7 @@ static const char *source_of(Arena *a, const char *trace)
     static const char start[] = "File \"", middle[] = "\", line ";
     const char *frame = NULL, *next = trace;
     while (next && (next = strstr(next, start))) {
-        const char *line = next; /* a frame stands at the start of its line */
+        const char *line = next; /* a frame is at the start of a line */
         while (line > trace && line[-1] == ' ')
             line--;
         next += strlen(start);
@@ -286,7 +286,7 @@ static bool read_graph(Reader *r, const Json *v, Arg *out)
 
 static const struct {
     const char *tag;
-    ReadFn *read; /* of an item; NULL: known, but not supported */
+    ReadFn *read; /* reads an item; NULL: the tag is known but not supported */
     bool is_list;
 } tag_row[] = {
     {"as_tensor", read_tensor, false},
@@ -353,7 +353,7 @@ static bool argument(Reader *r, const Json *arg, Arg *out)
         return read_list(r, tag_row[row].read, content, out);
     if (!tag_row[row].read(r, content, out))
         return false;
-    if (r->want->is_list && out->kind != ARG_NONE) { /* int[2] x=3 stands for [3, 3] */
+    if (r->want->is_list && out->kind != ARG_NONE) { /* int[2] x=3 means [3, 3] */
         int n = r->want->list_size ? r->want->list_size : 1;
         Arg *item = NEW(r->scope->in->program->arena, Arg, n), one = *out;
         for (int i = 0; i < n; i++)
@@ -363,14 +363,14 @@ static bool argument(Reader *r, const Json *arg, Arg *out)
     return true;
 }
 
-/* Where an out overload writes: arguments that its functional operator does not have. */
+/* The arguments that an out overload writes to; its functional operator does not have them. */
 typedef struct Outs {
     const Json *arg[MAX_ARGS];
     int n;
 } Outs;
 
-/* Sorts what the node gives into the schema's order; higher-order ops leave their names empty.
- * Names that the schema does not have are those of outs, where there are such. */
+/* Sorts the arguments of the node into the schema's order; those of higher-order operators have
+ * no names.  Names that the schema does not have belong to `outs`. */
 static bool match(Scope *s, const Node *n, const Json *inputs, const Json *at[MAX_ARGS], Outs *outs)
 {
     const Schema *schema = node_schema(n);
@@ -446,7 +446,8 @@ static Node *with_matrix(Scope *s, Node *n)
 
 /* -- results ----------------------------------------------------------------------------- */
 
-/* Whatever goes wrong, the name is settled: later uses do not report it again. */
+/* Defines a result.  If that fails, its name is marked, so that later uses do not report it
+ * again. */
 static bool result(Scope *s, Node *n, const Json *tensor)
 {
     Pt2 *p = s->in;
@@ -473,7 +474,7 @@ static bool size_result(Scope *s, Node *n, const Json *sym_int)
     Dim d;
     if (!text)
         return diag_unsupported(s->in->diag, n->loc, "a result that is a constant");
-    if (n->op == OP_LOCAL_SCALAR_DENSE) { /* what its symbol is */
+    if (n->op == OP_LOCAL_SCALAR_DENSE) { /* the result defines a symbol */
         const Name *name = pt2_name(s, n->loc, text);
         if (!name || !name->sym_int || !pt2_dim(s->in, n->loc, name->sym_int, &d))
             return false;
@@ -528,7 +529,8 @@ static bool same_kind(Type a, Type b)
     return a.dtype == b.dtype && a.rank == b.rank;
 }
 
-/* Branches take the operands and give the results, of the same dtypes and ranks. */
+/* Checks that nested graphs have the operands as inputs and the results as outputs, with the
+ * same dtypes and ranks. */
 static bool check_graphs(Scope *s, const Node *n)
 {
     Diag *d = s->in->diag;
@@ -552,7 +554,7 @@ static bool check_graphs(Scope *s, const Node *n)
     return true;
 }
 
-/* Advice on what torch lowers by itself. */
+/* Advice for operators that torch itself can decompose. */
 static const char decompose[] =
     ": torch does that in exported.run_decompositions({}); save its result";
 
@@ -578,8 +580,8 @@ static int find_wrap(const char *target)
     return -1;
 }
 
-/* Settles the names of a refused node's results, so that their uses are not reported again.
- * Returns false, as what refuses the node does. */
+/* Marks the names of a refused node's results, so that their uses are not reported.  Returns
+ * false, for callers that end with it. */
 static bool break_results(Scope *s, const Json *outputs)
 {
     for (JsonIter it = json_iter(outputs); json_next(&it);) {
@@ -593,7 +595,7 @@ static bool break_results(Scope *s, const Json *outputs)
     return false;
 }
 
-/* The results of the node stand for those of its graph. */
+/* Defines the results of a node as those of its inlined graph. */
 static bool bind_results(Scope *s, Loc loc, const Json *outputs, Value **v)
 {
     for (JsonIter it = json_iter(outputs); json_next(&it); v++) {
@@ -686,7 +688,8 @@ static OpId functional_of(Arena *tmp, const char *target)
                                   : OP_NONE;
 }
 
-/* Writes a result of n to `arg`, and gives the model's name of it to what is written. */
+/* Writes a result of n to the argument `arg`; the model's name of the result then means that
+ * argument. */
 static bool write_out(Scope *s, Node *n, const Json *arg, const Json *output)
 {
     Pt2 *p = s->in;
@@ -751,7 +754,8 @@ static bool is_about_sizes(const char *target)
     return false;
 }
 
-/* torch._check of a tensor reads its bool, and uses it nowhere else: other uses of that are refused. */
+/* torch._check of a tensor reads its bool, and uses it nowhere else: other uses of that are
+ * refused. */
 static bool is_check(OpId op, const Json *node)
 {
     const Json *content = NULL;
@@ -786,7 +790,8 @@ static const char *other_overload(const char *target)
 
 typedef enum MarkOfVmap { MARK_NONE, MARK_EMPTY, MARK_TENSOR } MarkOfVmap;
 
-/* Marks of torch.vmap; those that neither take nor give a tensor say nothing that the others do not. */
+/* Finds the row of a node of torch.vmap.  Those without a tensor say nothing more than the
+ * others. */
 static MarkOfVmap mark_of_vmap(const char *target)
 {
     static const char module[] = "torch._functorch.predispatch.";
@@ -831,7 +836,8 @@ static const char *why_unknown(const Scope *s, const char *op)
                  : "the operator is not supported";
 }
 
-/* Told once the graph has been read, when it is known how many nodes ask for it. */
+/* Records an operator that is not supported.  It is reported when the graph has been read, with
+ * the number of nodes that call it. */
 static bool unknown(Scope *s, Loc loc)
 {
     Pt2 *p = s->in;
@@ -899,7 +905,7 @@ bool pt2_node(Scope *s, const Json *node)
     bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
     s->in->may_batch = false;
     if (ok && n->op == OP__ASSERT_TENSOR_METADATA && pt2_is_batched(s->in, n->in[0]))
-        return true; /* of one element */
+        return true; /* it has one element */
     if (ok)
         n = with_matrix(s, n);
     ok = results(s, n, json_get(node, "outputs")) && ok;

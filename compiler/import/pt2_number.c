@@ -1,9 +1,8 @@
-/* pt2_number.c -- numbers that come into a model, leave it or are computed in it at run time.
+/* pt2_number.c -- numbers that are inputs or outputs of a model, or are computed in it at run time.
  *
- * A symbolic int or float input is a tensor of rank 0; the symbol is the int's element.  Inputs
- * whose value the export fixed stay what they are, and nothing reads them.  Symbolic ints are
- * known by their expressions; symbolic floats are computed by nodes, on tensors of rank 0 and
- * dtype f64. */
+ * A symbolic int or float input is a tensor of rank 0; the symbol is the element of the int.
+ * Inputs whose value the export fixed stay inputs that nobody reads.  A symbolic int is an
+ * expression; a symbolic float is computed by nodes on tensors of rank 0 and dtype f64. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -40,7 +39,7 @@ static bool symbolic_input(Scope *s, const Json *argument, EtcDtype dtype)
     return true;
 }
 
-/* A literal of a union: as_int and kin. */
+/* Reads a literal of a union: as_int, as_float, as_bool and so on. */
 static bool literal(Pt2 *p, const char *tag, const Json *content, Arg *out)
 {
     *out = (Arg){.kind = ARG_NONE};

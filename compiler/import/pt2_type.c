@@ -1,9 +1,9 @@
 /* pt2_type.c -- sizes, dtypes and tensor types of a model.json.
  *
- * A symbolic size is text, what sympy's srepr prints: Add(Symbol('s52', positive=True,
- * integer=True), Integer(1)).  It is read into a fraction of two sizes, since sympy writes n // 2
- * as n * 1/2 once it knows n to be even; the whole is an integer for every value torch allows, so
- * the division at the end is exact. */
+ * A symbolic size is a text that sympy's srepr printed: Add(Symbol('s52', positive=True,
+ * integer=True), Integer(1)).  It is read as a fraction of two sizes, because sympy writes n //
+ * 2 as n * 1/2 if it knows that n is even.  The whole is an integer for every value that torch
+ * allows, so the division at the end is exact. */
 #include "compiler/import/internal.h"
 #include <ctype.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ static bool rational(Sympy *y, Frac *out)
     return true;
 }
 
-/* ('0.5', precision=53): only what is a fraction of a small power of two */
+/* Reads ('0.5', precision=53), which must be a fraction with a small power of two */
 static bool floating(Sympy *y, Frac *out)
 {
     enum { MAX_SHIFT = 30 };
@@ -231,7 +231,7 @@ static bool of_integers(Sympy *y, Fn fn, Frac *a, Frac b)
     return true;
 }
 
-/* Takes argument i, counted from 1, into what the arguments before it gave. */
+/* Combines argument i, counted from 1, with the result of the arguments before it. */
 static bool take(Sympy *y, Fn fn, int i, Frac *a, Frac b)
 {
     Program *p = y->in->program;
@@ -365,7 +365,7 @@ bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *v, EtcDtype *out)
 {
     static const struct {
         int code;
-        const char *name; /* of one that has no EtcDtype */
+        const char *name; /* set if there is no EtcDtype for it */
         EtcDtype dtype;
     } row[] = {
         {7, NULL, ETC_F32},        {5, NULL, ETC_I64},         {4, NULL, ETC_I32},

@@ -1,10 +1,10 @@
-/* pt2_vmap.c -- functions under torch.vmap, as an export has them unless it was decomposed.
+/* pt2_vmap.c -- functions under torch.vmap, which exports contain unless they were decomposed.
  *
- * The file gives a value inside such a function the sizes that it has in one element of the batch.
- * Here the value is that of all elements: the axes of its levels come first, in the order of the
- * levels, then those of the file.  Operators that compute element by element take it as it is,
- * once their operands have the axes of all levels; so does an index into a tensor from outside.
- * pt2_use refuses it to all others.  The idea is that of the batching rules of functorch. */
+ * In the file, a value inside such a function has the sizes of one element of the batch.  Here
+ * the value has all elements: first the batch axes of its levels, in the order of the levels,
+ * then the axes of the file.  Pointwise operators take it as it is, once all operands have the
+ * axes of all levels; so does an index into a tensor from outside.  pt2_use refuses it for all
+ * others.  The idea is that of the batching rules of functorch. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -131,7 +131,7 @@ static void expand_levels(Node *n, int n_levels)
     list->list.n += n_levels;
 }
 
-/* Gives the operands of n the same axes, and *all the levels of its results. */
+/* Makes all operands of n have the same batch axes.  *all gets the levels of its results. */
 static bool align(Scope *s, Node *n, Batch *all)
 {
     Pt2 *p = s->in;

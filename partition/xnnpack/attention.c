@@ -7,7 +7,7 @@
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 
-enum { CACHE = 1024 * 1024 }; /* bytes of scores that may be at hand at once */
+enum { CACHE = 1024 * 1024 }; /* the most bytes of scores that are computed at once */
 
 typedef struct Heads {
     uint32_t q, k, v, mask, bias; /* mask, bias XNN_NONE: none */
@@ -87,7 +87,7 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 
 /* -- packed rows ----------------------------------------------------------------------------- */
 
-/* Its mask leaves every row a key: pack_heads sees to it. */
+/* The mask leaves a key for every row; pack_heads makes it so. */
 bool xnn_takes_attention(const Node *n, Refusal *r)
 {
     const Type q = arg_value(n, "query")->type, k = arg_value(n, "key")->type,

@@ -18,7 +18,7 @@ static FlatRef constant(Flat *f, const State *s)
     return flat_end(f);
 }
 
-/* Row 0 stands for no data. */
+/* Writes the rows of constants.  Row 0 means that there is no data. */
 static FlatRef constants(Flat *f, const XGraph *x)
 {
     FlatRef *row = NEW(x->arena, FlatRef, x->n_constants + 1);
@@ -28,7 +28,7 @@ static FlatRef constants(Flat *f, const XGraph *x)
     return flat_refs(f, row, (size_t)x->n_constants + 1);
 }
 
-/* Scales: of several, a row of the constants stands beside an empty vector. */
+/* Writes qparams.  Several scales are a row of the constants, and their vector is empty. */
 static FlatRef quantization(Flat *f, const XValue *v)
 {
     assert(v->quant != XNN_PLAIN);

@@ -1,11 +1,11 @@
 /* cost.c -- how long a node takes in XNNPACK. */
 #include "partition/xnnpack/internal.h"
 
-/* In seconds, per byte or multiply-add as work is counted.  tests/bench/fit_costs.py prints such
- * numbers from the profiles of 19 models by etc-xnn bench, on one x86-64 core with AVX-512.
- * Estimates were then off by a factor of 1.14 in the median.  What a node takes at least is what
- * chains of small ones took in the official runtime; the library's own whole microseconds do not
- * tell. */
+/* Seconds per node, and per byte or multiply-add as its class counts.  tests/bench/fit_costs.py
+ * prints such numbers from profiles of 19 models by `etc-xnn bench`, on one x86-64 core with
+ * AVX-512.  Estimates were then off by a factor of 1.14 in the median.  The time per node was
+ * measured on chains of small nodes in the official runtime, because the library's profile
+ * counts in whole microseconds. */
 static const struct {
     double node, unit;
 } cost_row[N_WORKS] = {
@@ -32,8 +32,8 @@ double xnn_cost(const Node *n)
 
 /* -- in integers ------------------------------------------------------------------------------- */
 
-/* Parts of what floats take, as the profiles of two models by etc-xnn bench have them, as floats and
- * as static int8: mobilenetv2 for convolutions, vit_tiny for all else. */
+/* The time with integers as a part of that with floats, from profiles of two models as floats
+ * and as static int8: mobilenetv2 for convolutions, vit_tiny for everything else. */
 static double part_in_integers(Work w)
 {
     switch ((int)w) {

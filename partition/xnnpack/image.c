@@ -5,7 +5,7 @@
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-/* A convolution of images: of.pad stands before one, `after` behind it. */
+/* A convolution of images: of.pad is the padding before an axis, `after` the padding after it. */
 typedef struct Filter {
     Conv of;
     int64_t after[2], in, out;
@@ -142,8 +142,8 @@ static int64_t parts_of(const Filter *c, int *axis)
     return (c->of.kernel[*axis] + most - 1) / most;
 }
 
-/* Part i of n: each the most rows, but the first what is left, where those are few; else every nth
- * row, which leaves as much padding as can be. */
+/* Returns part i of n of the taps along an axis.  Either each part has the most rows and the
+ * first one has the rest, or, if the image has few rows, a part has every nth row. */
 static Rows rows_of(const Filter *c, int axis, int64_t i, int64_t n)
 {
     int64_t rows = c->of.kernel[axis], across = c->of.kernel[1 - axis], most = TAPS / across;
@@ -260,7 +260,8 @@ void xnn_lower_conv(Lower *w, const Node *n)
     x_define(w, v, CHANNELS_LAST, out);
 }
 
-/* -- batch norm in f16 -------------------------------------------------------------------------- */
+/* -- batch norm in f16
+ * -------------------------------------------------------------------------- */
 
 /* One in f32 was folded before. */
 bool xnn_takes_batch_norm(const Node *n, Refusal *r)
@@ -305,8 +306,8 @@ void xnn_lower_batch_norm(Lower *w, const Node *n)
 
 /* -- pools ----------------------------------------------------------------------------------- */
 
-/* of.pad stands before the image, `after` behind it: where sizes are rounded up, it makes the last
- * window whole. */
+/* A pool: of.pad is the padding before an axis, `after` the padding after it, which with
+ * ceil_mode makes the last window whole. */
 typedef struct Windows {
     Pool of;
     int64_t after[2];
@@ -444,7 +445,8 @@ void xnn_lower_amax(Lower *w, const Node *n)
 
 /* -- resizing -------------------------------------------------------------------------------- */
 
-/* Where factors are given torch steps by them; XNNPACK steps by the sizes. */
+/* Returns whether the given factors equal the ratios of the sizes: torch steps by factors,
+ * XNNPACK by sizes. */
 static bool factors_give_sizes(const Resize *z, const Node *n)
 {
     bool ok = true;

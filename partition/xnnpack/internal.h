@@ -35,7 +35,7 @@ typedef struct XField {
     int n;
 } XField;
 
-/* cost.c: what a node costs. */
+/* cost.c: estimates of the time of a node. */
 double xnn_cost(const Node *n);
 double xnn_cost_integers(const Node *n, unsigned spec);
 double xnn_cost_convert(const Value *v, unsigned spec);
@@ -44,8 +44,8 @@ typedef struct XNode {
     XnnKind kind;
     int n_fields;
     XField field[XNN_MAX_FIELDS];
-    uint32_t output;     /* its result, of several the first */
-    uint32_t handle;     /* for profiles: which node of the region asked for it */
+    uint32_t output;     /* its result, or the first of several */
+    uint32_t handle;     /* for profiles: the node of the region that it was made for */
     bool has_range;
     float min, max;
 } XNode;
@@ -60,7 +60,7 @@ typedef struct XGraph {
 
 void xnn_write(const XGraph *x, Arena *a, Blob *out); /* blob.c */
 
-/* Rows of nodes: rows.c says what is taken, lower.c makes nodes of it. */
+/* The functions of a Backend: rows.c decides what is taken, lower.c makes XNNPACK nodes. */
 bool xnn_takes(const Node *n, const Uses *u, Refusal *r);
 bool xnn_keeps_parts(const Node *scores, bool is_masked_by_choice, const Node *n);
 unsigned xnn_spec(const Node *n);

@@ -191,7 +191,7 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
     memcpy(to.is_open, like->is_open, sizeof to.is_open);
     uint32_t out = x_sized(w, &to);
     for (int i = 0; i < like->rank; i++)
-        dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: what is left */
+        dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: the remaining elements decide */
     XNode *n = x_node(w, XNN_RESHAPE, out);
     x_u32(n, 0, (uint32_t)rank);
     x_dims(n, 1, dim, (int)rank);
@@ -226,7 +226,7 @@ uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *dat
     return id;
 }
 
-/* Numbers that the backend chose, as the node at hand computes with them. */
+/* Makes a constant of numbers that the backend chose, in the dtype of the current node. */
 uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim)
 {
     int64_t n = 1;
@@ -347,7 +347,7 @@ uint32_t x_use(Lower *w, const Value *v, Layout l)
     return *id;
 }
 
-/* Where most bytes of the operands lie already. */
+/* Returns the layout that most bytes of the operands have already. */
 Layout x_prefers(const Lower *w, const Node *n)
 {
     int64_t bytes[2] = {0};
@@ -396,7 +396,7 @@ bool xnn_lower(Graph *body, Arena *tmp, Diag *d, Blob *out)
     define_inputs(&w);
     for (const Node *node = body->first; node; node = node->next, w.at++)
         xnn_lower_node(&w, node);
-    w.at -= w.at > 0; /* what outputs still need */
+    w.at -= w.at > 0; /* nodes for outputs belong to the last node */
     define_outputs(&w);
     if (w.failed)
         return false;

@@ -4,7 +4,7 @@
 
 #include "partition/xnnpack/internal.h"
 
-/* As the graph has it, or with axis 1 last. */
+/* The layout of a value: as in the graph, or with axis 1 as the last axis. */
 typedef enum Layout { AS_IS, CHANNELS_LAST } Layout;
 
 typedef struct Lower {
@@ -14,18 +14,18 @@ typedef struct Lower {
     bool failed;
     XGraph x;
     Uses uses;
-    uint32_t *id[2]; /* by layout and value index; XNN_NONE: not made */
-    int *maker;      /* by XNNPACK value: the node that makes it, or -1 */
+    uint32_t *id[2]; /* by layout and value index: the XNNPACK value; XNN_NONE: not made yet */
+    int *maker;      /* by XNNPACK value: the node that computes it, or -1 */
     int n_makers;
-    uint32_t at;     /* in the body: the node that is being lowered */
-    bool integers; /* the node at hand computes with them */
-    XnnType real;   /* of the node at hand: XNN_F32 or XNN_F16 */
-    bool *done;    /* by value index: the node that makes it went into another */
+    uint32_t at;     /* the number in the body of the node that is lowered */
+    bool integers; /* the current node computes with integers */
+    XnnType real;   /* the floats of the current node: XNN_F32 or XNN_F16 */
+    bool *done;    /* by value index: its node was lowered as a part of another one */
 } Lower;
 
 void axes_of(int rank, Layout l, int *axis);
 uint32_t x_value(Lower *w, int rank, const uint32_t *dim);
-uint32_t x_sized(Lower *w, const XValue *like); /* of its sizes, open ones too */
+uint32_t x_sized(Lower *w, const XValue *like); /* a value with the same sizes */
 XValue x_sizes(Type t, Layout l);
 uint32_t x_like(Lower *w, uint32_t id);
 void x_define(Lower *w, const Value *v, Layout l, uint32_t id);
@@ -74,10 +74,10 @@ bool xnn_is_constant(const Value *v);
 bool xnn_is_quant(const Node *n);
 bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r);
 void xnn_lower_quant(Lower *w, const Node *n);
-bool xnn_is_weight(const Value *v); /* a constant, or made of constants */
+bool xnn_is_weight(const Value *v); /* it is a constant, or computed from constants */
 
 typedef struct XIntegers {
-    const Node *clamp, *quantize; /* what takes the result; clamp NULL: none between */
+    const Node *clamp, *quantize; /* the nodes after it; clamp may be NULL */
 } XIntegers;
 bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out);
 void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to);
@@ -85,9 +85,9 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to);
 const Value *x_behind(const Lower *w, const Value *v);
 void x_make(Lower *w, const Value *v, Layout l);
 void x_declare_input(Lower *w, const Value *v, uint32_t id);
-const float *x_floats(Lower *w, const Value *v); /* of a weight */
+const float *x_floats(Lower *w, const Value *v); /* the floats of a weight */
 
-/* A weight as the value at `in` wants it: integers, or floats. */
+/* A weight in the form that the operand `in` needs: integers or floats. */
 typedef struct XWeight {
     const State *state;
     const void *data;
@@ -101,7 +101,7 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter);
 
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis); /* transpose.c */
 uint32_t x_copy(Lower *w, uint32_t in); /* transpose.c */
-void x_sweep(Lower *w); /* what no result needs: transpose.c */
+void x_sweep(Lower *w); /* transpose.c: removes what no result needs */
 
 void xnn_lower_node(Lower *w, const Node *n); /* rows.c */
 

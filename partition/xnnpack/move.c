@@ -1,4 +1,4 @@
-/* move.c -- XNNPACK nodes of what only moves elements. */
+/* move.c -- XNNPACK nodes for operators that only move elements. */
 #include "partition/xnnpack/rows.h"
 
 /* -- moves ----------------------------------------------------------------------------------- */
@@ -29,7 +29,8 @@ bool xnn_takes_clone(const Node *n, Refusal *r)
     return !xnn_is_constant(arg_value(n, "self")) || xnn_no(r, "it copies a constant", NULL);
 }
 
-/* To the channels-last order, or back: then it is a name for what is there. */
+/* Lowers a permute.  A permute to channels-last or back needs no node if the value exists in that
+ * layout. */
 void xnn_lower_permute(Lower *w, const Node *n)
 {
     int64_t dim[XNN_MAX_RANK];
@@ -117,8 +118,8 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     return out;
 }
 
-/* Returns whether the axis that is cut has a known size, since what is cut out is fixed in the
- * blob; else *r says why not. */
+/* Returns whether the axis that is cut has a known size, since the blob has fixed bounds.  If
+ * not, *r says why. */
 static bool cuts_known_size(const Node *n, Refusal *r)
 {
     return !arg_value(n, "self")
@@ -220,8 +221,8 @@ bool xnn_takes_expand(const Node *n, Refusal *r)
     return xnn_takes_clone(n, r);
 }
 
-/* XNNPACK's products repeat what has one element along an axis, and x * 1 is x; one axis after the
- * other, from the last, so that there are few ones. */
+/* Repeats x along axes.  XNNPACK's products broadcast, and x * 1 is x.  Axes are repeated one
+ * after the other, from the last one on, so that the constants of ones are small. */
 uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *times)
 {
     XValue v = *to;

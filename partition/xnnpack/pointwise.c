@@ -1,4 +1,4 @@
-/* pointwise.c -- XNNPACK nodes of what goes element by element. */
+/* pointwise.c -- XNNPACK nodes for pointwise operators. */
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 #include <string.h>

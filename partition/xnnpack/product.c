@@ -48,7 +48,8 @@ void xnn_lower_linear(Lower *w, const Node *n)
     }
     uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
     uint32_t out = x_result(w, n->out[0], AS_IS);
-    /* Where floats meet integer weights, XNNPACK multiplies the bias with their scales too. */
+    /* With float operands and integer weights, XNNPACK multiplies the bias by the weights'
+     * scales. */
     bool is_apart = bias && w->x.value[in].dtype == XNN_F32 && w->x.value[filter].dtype != XNN_F32;
     uint32_t sum = is_apart ? x_like(w, out) : out;
     fully_connected(w, in, filter, is_apart ? XNN_NONE : x_bias(w, bias, in, filter), sum, flags);

@@ -1,10 +1,10 @@
-/* quant.c -- integers: what stands between quantize and dequantize is computed in them.
+/* quant.c -- computes nodes between dequantize and quantize in integers.
  *
- * A result of quantize is a value of XNNPACK with a scale and a zero point.  Its dequantize makes
- * no node until somebody reads floats.  A node whose operands all come from dequantize and whose
- * result, clamped maybe, goes to one quantize alone is lowered as any other; what it made is then
- * declared to be the integers.  Scales chosen at run time are per row, by a Convert node.
- */
+ * The result of a quantize is a value of XNNPACK with a scale and a zero point.  Its dequantize
+ * makes no node unless somebody reads floats.  If all operands of a node come from dequantize,
+ * and its result goes only to one quantize, perhaps through a clamp, the node is lowered as any
+ * other, and its result is then declared to be integers.  Dynamic scales are per row, computed
+ * by a Convert node. */
 #include "partition/internal.h"
 #include "partition/xnnpack/rows.h"
 #include <math.h>
@@ -39,8 +39,8 @@ bool xnn_is_weight(const Value *v)
 
 /* Weights as integers with scales: those of a dequantize, maybe viewed, or of a mere cast. */
 typedef struct Ints {
-    QParams of;    /* of.axis -1: one scale for all */
-    int64_t group; /* 0: none */
+    QParams of;    /* of.axis -1: there is one scale */
+    int64_t group; /* the elements of a group; 0: no groups */
 } Ints;
 
 static bool all_zero(const Value *v)
@@ -63,7 +63,8 @@ static float scale_at(const Ints *k, int64_t i)
     return v->type.dtype == ETC_F64 ? (float)((const double *)data)[i] : ((const float *)data)[i];
 }
 
-/* As the runtime wants them: positive and normal, in bf16 where they are of groups. */
+/* Returns whether the runtime accepts the scales: they are positive and normal, those of groups in
+ * bf16. */
 static bool has_sound_scales(const Ints *k)
 {
     const int64_t n = k->of.scales ? type_numel(k->of.scales->type) : 1;
@@ -135,7 +136,7 @@ static bool is_choice(OpId op)
     return op == OP_CHOOSE_QPARAMS || op == OP_CHOOSE_QPARAMS_PER_TOKEN;
 }
 
-/* With scales that are found at run time. */
+/* Returns whether n is a quantize (or dequantize) with dynamic scales. */
 static bool is_dynamic(const Node *n, bool undoes, QParams *q)
 {
     return n && qparams_read(n, q) && q->scales && q->kind != Q_CHANNEL && q->undoes == undoes;
@@ -185,7 +186,8 @@ static bool only_linears_read(const Value *v, const Uses *u)
     return ok;
 }
 
-/* All readers of a choice quantize what it was made for, and linears alone read what comes of it. */
+/* Returns whether all readers of a choose_qparams quantize its operand, and only linear layers
+ * read the result. */
 static bool is_closed(const Node *c, const Uses *u)
 {
     QParams q;
@@ -245,7 +247,7 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 
 /* -- what is to be had ------------------------------------------------------------------------- */
 
-/* Its results are integers that its one operand has. */
+/* Returns whether the node only moves the integers of its one operand. */
 static bool keeps_integers(const Node *n)
 {
     Clamp c;
@@ -422,7 +424,7 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
         return (XWeight){s, s->data, x_real_size(XNN_F16), XNN_F16, v};
     if (!keeps(w, in, is_linear, out_axis, v, &k))
         return (XWeight){s, x_floats(w, v), sizeof(float), XNN_F32, v};
-    bool is_half = is_linear && w->x.value[in].dtype != XNN_QINT8 && /* of a byte */
+    bool is_half = is_linear && w->x.value[in].dtype != XNN_QINT8 && /* 8 bits */
                    v->type.dim[!out_axis].value % 2 == 0 && is_int4(&k);
     return (XWeight){s, s->data, 1, k.group ? XNN_QBINT4 : is_half ? XNN_QCINT4 : XNN_QCINT8, v};
 }
@@ -503,9 +505,9 @@ static int32_t rounded(double v)
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* Makes the value of a bias.  Beside integers it counts in products of the scales of operand and
- * weight.  XNNPACK's convolutions in f16 have filter and bias in f32; filter XNN_NONE stands for
- * such a filter, or one in f32. */
+/* Makes the value of a bias.  With integers its unit is the scale of the operand times that of
+ * the weight.  XNNPACK's convolutions in f16 have filter and bias in f32; `filter` is XNN_NONE
+ * for these and for filters in f32. */
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)
@@ -604,7 +606,7 @@ static bool fits(const Node *n, const QParams *to)
         return arg_count(n, "dim") == 2 && between(in[0].scale / to->scale, ldexp(1, -8), 256);
     case OP_CAT:
         return same && count == n->n_in;
-    case OP_HARDSWISH: /* of any scale, but for the multiplier's bits */
+    case OP_HARDSWISH: /* scales are limited by the bits of the multiplier */
         return count == 1 && between(in[0].scale / to->scale, ldexp(1, -8), 128);
     default:
         return same && keeps_integers(n);
@@ -636,8 +638,8 @@ static bool is_move(XnnKind kind)
     return kind == XNN_RESHAPE || kind == XNN_TRANSPOSE;
 }
 
-/* Declares what n was lowered to as the integers that `to` quantizes it to, with the clamp between
- * as a range. */
+/* Declares the result of n to be the integers that `to` quantizes it to; a clamp between them
+ * becomes the node's range. */
 void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
 {
     QParams p;

@@ -4,14 +4,15 @@
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 
-/* Which sizes calls may decide: none, the first, all but the channels of images [n, c, ...], any. */
+/* Which sizes may be symbolic: none, the first, all except the channels of images [n, c, ...],
+ * any. */
 typedef enum Open { ALL_KNOWN, OPEN_BATCH, OPEN_IMAGE, OPEN_ANY } Open;
 
 typedef struct Row {
     OpId op;
-    XTakes *takes; /* NULL: what holds for all is enough */
+    XTakes *takes; /* NULL: the checks for all rows are enough */
     XLower *lower;
-    XnnKind kind; /* of rows that share a function */
+    XnnKind kind; /* for rows that share a function */
     Open open;
 } Row;
 
@@ -210,7 +211,7 @@ static bool takes_types(const Node *n, Refusal *r)
                   "export it in float32, with bounds of all sizes and at most 6 axes");
 }
 
-/* As f16: neither 0 nor infinite for it, unless it is that itself. */
+/* Returns whether v as f16 is 0 or infinite only if v itself is. */
 static bool is_half_number(double v)
 {
     return v == 0 || (fabs(v) >= ldexp(1, -14) && fabs(v) < 65520);
@@ -250,7 +251,7 @@ static bool takes_half(const Node *n, Refusal *r)
         return !clamp_read(n, &c) || half_of((float)c.lo) != half_of((float)c.hi) ||
                xnn_no(r, "its limits are the same in f16", "export it in float32");
     }
-    if (n->op == OP__NATIVE_BATCH_NORM) /* what its numbers come to is in f32 */
+    if (n->op == OP__NATIVE_BATCH_NORM) /* its numbers are folded in f32 */
         return true;
     for (int i = 0; i < n->n_args; i++)
         if ((n->arg[i].kind == ARG_FLOAT || n->arg[i].kind == ARG_INT) && arg_number(n, i, &v) &&

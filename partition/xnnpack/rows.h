@@ -1,4 +1,4 @@
-/* rows.h -- what the families of rows share, and what each has in the table of rows.c. */
+/* rows.h -- the functions that the table of rows.c names, and helpers of several of them. */
 #ifndef ETC_PARTITION_XNNPACK_ROWS_H
 #define ETC_PARTITION_XNNPACK_ROWS_H
 
@@ -8,11 +8,11 @@ typedef bool XTakes(const Node *n, Refusal *r);
 typedef void XLower(Lower *w, const Node *n);
 
 bool xnn_no(Refusal *r, const char *why, const char *fix); /* false */
-XnnKind xnn_kind(const Node *n);              /* of its row */
-int64_t xnn_size(const Value *v, int axis); /* negative: from the end */
-int xnn_open_sizes(Type t, int from); /* how many sizes calls decide, of axes from `from` on */
+XnnKind xnn_kind(const Node *n);              /* the kind in its row */
+int64_t xnn_size(const Value *v, int axis); /* a negative axis counts from the end */
+int xnn_open_sizes(Type t, int from); /* how many sizes of axes from `from` on are symbolic */
 int64_t xnn_axis(const Node *n, const char *name, int rank);
-Layout x_layout(const Lower *w, const Node *n); /* as most operands lie */
+Layout x_layout(const Lower *w, const Node *n); /* that of most operands */
 void x_define_reshaped(Lower *w, const Value *v, uint32_t in);
 
 /* attention.c */

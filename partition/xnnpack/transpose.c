@@ -1,8 +1,8 @@
-/* transpose.c -- transposes, two of which are one where at most a reshape stands between them, and
- * the sweep of what that leaves unused.
+/* transpose.c -- merges two transposes with at most a reshape between them, and removes the nodes
+ * that are unused then.
  *
- * Axes that a reshape splits and joins are cut into factors, each of which lies in one axis on
- * either side of it; both transposes only order factors. */
+ * Axes that the reshape splits and joins are cut into factors such that each factor lies in one
+ * axis before it and in one axis after it.  Both transposes then only order factors. */
 #include "partition/xnnpack/lower.h"
 
 enum { MOST_FACTORS = 2 * XNN_MAX_RANK };
@@ -63,7 +63,7 @@ static bool is_plain(const XValue *v)
 
 static bool find_factors(const XValue *a, const XValue *b, Factors *f)
 {
-    uint32_t left = 1, right = 1; /* of the axes before i and k */
+    uint32_t left = 1, right = 1; /* what is left of the axes before i and k */
     f->n = 0;
     for (int i = 0, k = 0;;) {
         while (left == 1 && i < a->rank)
@@ -119,9 +119,9 @@ static void join_neighbours(const Factors *f, const int *from, const int *to, Tu
     }
 }
 
-/* Finds the transpose of *source that gives the transpose of `in` by `axis`, where `in` is a
- * transpose of *source itself or a reshape of one.  False: it is not, or their axes have no common
- * factors. */
+/* Finds a transpose of *source that equals the transpose of `in` by `axis`, if `in` is a
+ * transpose of *source or a reshape of one.  Returns false if it is not, or if their axes have
+ * no common factors. */
 static bool find_turn(Lower *w, uint32_t in, const int *axis, uint32_t *source, Turn *t)
 {
     Factors f;
@@ -162,8 +162,8 @@ uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
 
 /* -- what nobody needs ----------------------------------------------------------------------- */
 
-/* Gives the values that are used numbers without gaps, in their order: a value's number is its
- * place, which readers of others count on. */
+/* Renumbers the used values without gaps, in their order: some readers of such files take the
+ * number of a value as its position. */
 static void renumber(Lower *w, const bool *is_used)
 {
     XGraph *x = &w->x;
