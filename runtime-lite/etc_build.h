@@ -1,5 +1,6 @@
-/* etc_build.h -- what a build of runtime-lite has beyond the rows of kernels/kernels.def:
- * everything, or, where `etc runtime` wrote the numbers, what some files need. */
+/* etc_build.h -- what a build of runtime-lite contains in addition to the rows of
+ * kernels/kernels.def: everything, or what some files need if `etc runtime` has written the
+ * numbers. */
 #ifndef ETC_BUILD_H
 #define ETC_BUILD_H
 
@@ -13,10 +14,10 @@
 #define ETC_BUILD_TEXT 1 /* EtcError.what says what is wrong; else it is empty */
 #endif
 
-/* Whether there may be tensors of a dtype that etc_rt.h knows. */
+/* Returns whether this build has tensors of a dtype. */
 #define ETC_HAS(dtype) (((ETC_BUILD_DTYPES >> (dtype)) & 1u) != 0u)
 
-/* What is wrong, where a function returns that; not NULL in a build without texts either. */
+/* The text of an error that a function returns; in a build without texts it is "", not NULL. */
 #define ETC_TEXT(text) (ETC_BUILD_TEXT ? (text) : "")
 
 #endif

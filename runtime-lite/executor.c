@@ -1,8 +1,9 @@
 /* executor.c -- inputs, the instruction loop, outputs.
  *
- * Two invariants keep hostile programs inside their memory.  Before a kernel sees a tensor, its
- * sizes fit its capacity: a tensor without memory has capacity 0.  And what a kernel may resize is
- * named only once among its arguments: other sizes are held for the length of the call. */
+ * Two invariants keep hostile programs inside their memory.  Before a kernel gets a tensor, its
+ * sizes fit into its capacity; a tensor without memory has capacity 0.  And a tensor that a
+ * kernel may resize occurs only once among its arguments; the sizes of all others are fixed
+ * during the call. */
 #include "runtime-lite/internal.h"
 
 #include <string.h>
@@ -51,7 +52,7 @@ const EtcValue *etc_method_output(const EtcMethod *m, int32_t i)
     return end_at(m, m->outputs, i);
 }
 
-/* NULL, or why the caller's tensor does not fit what the file says of this input. */
+/* Returns NULL, or why the caller's tensor does not fit this input of the file. */
 static const char *misfit(const EtcFlat *f, const Slot *s, const EtcTensor *from)
 {
     EtcFlatVec bound = etc_flat_vec(f, s->in_file, TENSOR_SIZES);
@@ -104,7 +105,7 @@ static EtcStatus set_tensor(const EtcFlat *f, Slot *s, const EtcTensor *from, in
     return ETC_OK;
 }
 
-static int is_near(double a, double b) /* as near as the official runtime asks */
+static int is_near(double a, double b) /* with the tolerance of the official runtime */
 {
     double gap = (a > b) ? a - b : b - a;
     return (a == b) || ((a != a) && (b != b)) || (gap <= 1e-4 + 1e-5 * ((b < 0) ? -b : b));
@@ -237,7 +238,7 @@ static const char *admit_all(const EtcCall *c, const Operator *op)
 
 static const char too_much[] = "more element operations than the host allows in a run";
 
-/* Takes the elements of a tensor, and what an item of a list takes by itself, off the work. */
+/* Counts the elements of a tensor, and one for each item of a list, as work. */
 static int charge_value(EtcMethod *m, const EtcValue *v, int64_t more)
 {
     int64_t n = (v->tag == ETC_TENSOR) ? etc_numel(v->as.tensor) : 0;
@@ -263,8 +264,9 @@ static EtcStatus charge(EtcMethod *m, int32_t n_args)
     return ok ? ETC_OK : ETC_TOO_MUCH;
 }
 
-/* A call made to fail, as no operator checks a size: a value and, in place of a number, what it had
- * to be. */
+/* Returns whether a call is one that etc made to fail, because no operator checks sizes.  Its
+ * arguments are a value and, in the place of a number, a text that says what the value had to
+ * be. */
 static int is_check(const EtcCall *c)
 {
     return (c->n_args == 3) && (c->arg[0]->tag == ETC_INT) && (c->arg[1]->tag == ETC_STRING);
@@ -272,8 +274,8 @@ static int is_check(const EtcCall *c)
 
 /* -- kernels of the host's own */
 
-/* A result as it was handed over.  What comes back is held against it: nobody else checked the
- * kernel. */
+/* A result before a kernel of the host ran.  It is compared with the result after it, because
+ * nobody else has checked the kernel. */
 typedef struct Handed {
     EtcTensor t;
     int64_t bytes;

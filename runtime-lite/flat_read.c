@@ -1,9 +1,10 @@
 /* flat_read.c -- checked FlatBuffers reader.
  *
- * Layout: a table starts with an int32, its own position minus that of its vtable; a vtable is
- * u16 own bytes, u16 bytes of the table, then a u16 per slot: offset from the table, 0 if absent.
- * References are u32, forward from where they stand.  Vectors and strings start with a u32 count.
- * The walk keeps its own stack, so hostile nesting costs no C stack. */
+ * Layout: a table starts with an int32, its own position minus that of its vtable.  A vtable is
+ * a u16 with its own bytes, a u16 with the bytes of the table, and a u16 per slot: the offset
+ * from the table, or 0 if the field is absent.  References are u32 and count forward from their
+ * own position.  Vectors and strings start with a u32 count.  The walk has its own stack, so
+ * hostile nesting uses no C stack. */
 #include "runtime-lite/flat_read.h"
 #include "runtime-lite/etc_build.h"
 
@@ -31,7 +32,7 @@ static uint32_t load_u32(const uint8_t *p)
 
 typedef struct Frame {
     uint32_t table;
-    uint32_t item, n_left; /* of the vector of tables being walked */
+    uint32_t item, n_left; /* of the vector of tables that is walked */
     uint8_t row, item_row, slot;
 } Frame;
 
@@ -56,7 +57,8 @@ static int refuse(Walk *w, const char *what)
     return 0;
 }
 
-/* Where the reference at `at` leads: 4 bytes inside the buffer, or 0 with a reason. */
+/* Returns where the reference at `at` leads, with at least 4 bytes inside the buffer; 0: it is
+ * wrong. */
 static uint32_t follow(Walk *w, uint32_t at)
 {
     uint64_t to = (uint64_t)at + load_u32(w->f->data + at);

@@ -1,8 +1,9 @@
-/* flat_read.h -- checked FlatBuffers reader: one walk proves a buffer against a schema given as
- * tables, after which the plain accessors below are safe on everything the walk reached.
+/* flat_read.h -- checked FlatBuffers reader.  One walk verifies a buffer against a schema, which is
+ * given as tables.  After that the accessors below are safe for everything that the walk has
+ * reached.
  *
- * A position is a byte offset from the start of the buffer; 0 stands for "absent", as byte 0 holds
- * the root offset.  The host is little-endian, as the format is. */
+ * A position is a byte offset from the start of the buffer.  0 means "absent", because byte 0
+ * belongs to the root offset.  The host is little-endian, as the format is. */
 #ifndef ETC_FLAT_READ_H
 #define ETC_FLAT_READ_H
 
@@ -48,10 +49,11 @@ typedef struct EtcFlat {
     uint32_t size;       /* below 2^31 */
 } EtcFlat;
 
-/* Walks everything the schema names from the table at `root`, of schema row 0.  Checks bounds,
- * alignment, vtables, the NUL of strings, lengths of vectors, union types, depth and the number of
- * tables, shared ones counted at each reference.  A union with a type has a value, unless its
- * table has no slots.  Returns NULL, or what is wrong, as constant text. */
+/* Walks everything that the schema describes, from the table at `root`, which has schema row 0.
+ * Checks bounds, alignment, vtables, the NUL of strings, lengths of vectors, union types, depth
+ * and the number of tables (a shared table counts once per reference).  A union with a type must
+ * have a value, unless its table has no slots.  Returns NULL, or a constant text that says what
+ * is wrong. */
 const char *etc_flat_verify(const EtcFlat *f, const EtcFlatTable *schema, uint32_t root);
 
 /* -- read: only after etc_flat_verify accepted ------------------------------------------- */

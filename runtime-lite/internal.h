@@ -1,5 +1,5 @@
-/* internal.h -- what program.c, method.c and executor.c share: segments, and a method as it lies in
- * the caller's memory. */
+/* internal.h -- shared by program.c, method.c and executor.c: segments, and the layout of a
+ * method in the caller's memory. */
 #ifndef ETC_INTERNAL_H
 #define ETC_INTERNAL_H
 
@@ -16,7 +16,7 @@ enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 EtcStatus etc_fail_told(EtcError *e, EtcStatus status, const char *what, int64_t index);
 EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index);
 
-/* With the text where the build has texts. */
+/* The same, without the text in a build without texts. */
 static inline EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index)
 {
     return ETC_BUILD_TEXT ? etc_fail_told(e, status, what, index)
@@ -47,7 +47,7 @@ typedef struct Slot {
     uint8_t is_marked, is_frozen; /* during a call: seen as an argument, its sizes held */
 } Slot;
 
-enum { MAX_HOST_OUTS = 16 }; /* of a kernel of the host's own */
+enum { MAX_HOST_OUTS = 16 }; /* the most results of a kernel of the host */
 
 typedef struct Operator {
     const EtcKernelRow *row;
@@ -68,9 +68,9 @@ struct EtcMethod {
     Slot *slot;
     Operator *op;
     Delegate *delegate;
-    EtcValue **arg;  /* of the call being made */
-    EtcValue **item; /* of all lists */
-    int32_t *dim;    /* of all tensors whose sizes may change */
+    EtcValue **arg;  /* the arguments of the current call */
+    EtcValue **item; /* the items of all lists */
+    int32_t *dim;    /* the sizes of all tensors whose sizes may change */
     void *scratch;
     const struct EtcCores *cores;
     EtcObserver *told; /* NULL: nobody */

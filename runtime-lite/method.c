@@ -1,6 +1,7 @@
-/* method.c -- says what a method needs, then builds it in the caller's tables: values by values.c,
- * here the instructions, operators and delegates.  Instructions, static sizes, strings and number
- * lists stay in the file; the tables hold values, tensors, list items and sizes that may change. */
+/* method.c -- computes the memory that a method needs, and builds the method in the caller's
+ * tables: instructions, operators and delegates here, values in values.c.  Instructions, static
+ * sizes, strings and lists of numbers stay in the file.  The tables have values, tensors, items
+ * of lists and sizes that may change. */
 #include "runtime-lite/internal.h"
 #include "runtime-lite/kernels/kernels.h"
 
@@ -8,9 +9,9 @@
 
 enum {
     MAX_POOLS = 16,
-    MAX_ITEMS = 1 << 24, /* of lists and calls; tables may share vectors, so the file is no bound */
+    MAX_ITEMS = 1 << 24, /* of lists and calls; tables of a small file can share vectors */
     MAX_DELEGATES = 1 << 16,
-    DELEGATE_SLACK = 64, /* delegates may read, never use, some bytes behind a tensor */
+    DELEGATE_SLACK = 64, /* delegates may read some bytes after a tensor without using them */
     TABLE_ALIGN = 16,
     POOL_ALIGN = 64
 };

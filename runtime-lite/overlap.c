@@ -1,9 +1,9 @@
-/* overlap.c -- what a call writes lies apart from all else that it is given.
+/* overlap.c -- checks that the results of a call overlap nothing else that it is given.
  *
- * Where things lie is the file's word, and a kernel whose result covers what it still reads takes
- * its own output for input.  So a call is looked at twice: at load, where tensors have their bounds
- * for sizes and lie where the plan has them; and before it is made, since et_view, moves and inputs
- * that are not planned bring tensors elsewhere. */
+ * The file decides where tensors lie, and a kernel whose result covers an argument would read
+ * its own output.  So every call is checked twice: at load, with the upper bounds of sizes and
+ * the planned places; and before it runs, because et_view, moves and inputs that are not planned
+ * bring tensors to other places. */
 #include "runtime-lite/internal.h"
 
 /* Tensors of an argument: one, those of a list, or none. */

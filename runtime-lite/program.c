@@ -1,4 +1,5 @@
-/* program.c -- opens a .pte: extended header, FlatBuffer, segments, what all methods share.
+/* program.c -- opens a .pte: extended header, FlatBuffer, segments, and data that all methods
+ * share.
  *
  * File: u32 root, "ET12", then, when there are segments, "eh00", u32 header bytes, u64 program
  * bytes, u64 segment base, u64 segment bytes (only if the header has 32).  Without that header
@@ -57,7 +58,7 @@ static uint64_t load_u64(const uint8_t *p)
     return v;
 }
 
-/* Fills in what the extended header at h says; NULL, or what is wrong. */
+/* Reads the extended header at h.  Returns NULL, or what is wrong. */
 static const char *read_header(EtcProgram *p, const uint8_t *h)
 {
     uint32_t length;

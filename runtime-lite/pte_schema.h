@@ -1,9 +1,9 @@
-/* pte_schema.h -- the tables of a .pte, once for the writer, the reader and those who inspect one.
+/* pte_schema.h -- the tables of a .pte, for the writer, the reader, `etc inspect` and tests.
  *
- * A table is a list of slots in the order of the format, SLOT(id, what it holds as flat_read.h
- * has it).  The enums below number the slots; program.c makes of the same lists what it verifies a
- * file against.  Members of a union stand together, in the order of their types.
- * Source: ExecuTorch 1.4's schema/program.fbs. */
+ * A table is a list of slots in the order of the format: SLOT(id, its kind in the terms of
+ * flat_read.h).  The enums below number the slots.  program.c makes the schema that it verifies
+ * files against from the same lists.  The tables of a union follow each other in the order of
+ * their types.  Source: ExecuTorch 1.4's schema/program.fbs. */
 #ifndef ETC_PTE_SCHEMA_H
 #define ETC_PTE_SCHEMA_H
 

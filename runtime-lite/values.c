@@ -13,7 +13,7 @@ int64_t etc_tensor_bytes(const EtcTensor *t)
     return ((uint64_t)bytes <= SIZE_MAX / 2) ? bytes : -1;
 }
 
-/* Accessors give const; EtcTensor has one pointer for what may and what may not be written. */
+/* Removes const: EtcTensor has one pointer, for data that may be written and data that may not. */
 static void *without_const(const void *p)
 {
     return (void *)(uintptr_t)p;
@@ -304,7 +304,7 @@ EtcStatus etc_build_ends(Build *b)
                 return etc_fail(b->e, ETC_BAD_FILE, "input is a constant tensor", i);
             }
             s->is_input = 1;
-            s->is_const = !s->is_planned; /* what the caller gives is read, never written */
+            s->is_const = !s->is_planned; /* the caller's data is never written */
             s->t.is_const = s->is_const;
         }
     }

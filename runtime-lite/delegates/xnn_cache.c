@@ -1,6 +1,6 @@
-/* xnn_cache.c -- weights as the library packed them, shared by the delegates of a program.  The
- * library finds them by address and a weak sum of the node's parameters; who may share is for
- * xnn_pack.c to say. */
+/* xnn_cache.c -- the weights that the library has packed, shared by the delegates of a program.
+ * The library finds them by their address and a weak checksum of the node's parameters.
+ * xnn_pack.c decides which nodes may share. */
 #include "runtime-lite/delegates/xnn_host.h"
 
 #include <stdlib.h>
@@ -34,8 +34,9 @@ static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key 
     return found;
 }
 
-/* A block for at least n bytes, in large pages if it fills one by half; a small one is backed at
- * once, as each first touch of a page costs more than packing what goes there. */
+/* Makes a block for at least n bytes, in large pages if it fills half of one.  The memory of a
+ * small block is mapped at once, because the first touch of a page costs more than packing its
+ * weights. */
 static XnnBlock *block_new(XnnCache *c, size_t n)
 {
     XnnBlock *b = calloc(1, sizeof *b);
@@ -106,7 +107,7 @@ static void *reserve(XnnCache *c, size_t n)
     return p->data;
 }
 
-/* Memory that look_up_or_insert is then told of. */
+/* Returns memory for packed weights, which the library then passes to look_up_or_insert. */
 static void *reserve_space(void *context, size_t n)
 {
     XnnCache *c = context;
@@ -146,8 +147,8 @@ void *etc_xnn_cache_add(XnnCache *c, const struct xnn_weights_cache_look_up_key 
     return p;
 }
 
-/* The library also calls it for what it found, with no data at all, and some operators ask only
- * now whether it is there. */
+/* The library calls this also for weights that it has found, then without data.  Some operators
+ * look for their weights only here. */
 static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_look_up_key *key,
                                 void *data, size_t n)
 {

@@ -1,9 +1,9 @@
-/* xnn_cpu.c -- instructions that the library is to do without.
+/* xnn_cpu.c -- hides instructions of the CPU from the library.
  *
- * libXNNPACK of November 2024 computes products of 4-bit weights wrongly where the CPU has AMX
- * (weights with a scale for each channel) or GFNI (one for each group), and sums halves in halves
- * where it has AVX512-FP16, which torch does not.  The library asks libcpuinfo what there is: so
- * it is told that there is less, before it looks for the first time. */
+ * libXNNPACK of November 2024 computes products of 4-bit weights wrongly if the CPU has AMX
+ * (weights with a scale per channel) or GFNI (a scale per group).  If it has AVX512-FP16, the
+ * library accumulates halves in f16, which torch does not.  The library asks libcpuinfo for the
+ * features, so this changes the answer before the library asks for the first time. */
 #include "runtime-lite/delegates/xnn_host.h"
 
 #ifdef ETC_CPUINFO

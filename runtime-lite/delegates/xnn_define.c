@@ -83,7 +83,7 @@ enum xnn_status etc_xnn_define_value(const XnnDraft *d, uint32_t place, const Xn
 
 /* -- nodes -------------------------------------------------------------------------------- */
 
-typedef struct Ids { /* of one node, as the library has them */
+typedef struct Ids { /* the library's ids for the operands and results of one node */
     uint32_t in[XNN_INPUTS], out[2];
 } Ids;
 

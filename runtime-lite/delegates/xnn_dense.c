@@ -1,12 +1,13 @@
-/* xnn_dense.c -- filters of dense f32 convolutions, packed here: the library takes those of more
- * than one point a float at a time, and clears all memory before.
+/* xnn_dense.c -- packs the filters of dense f32 convolutions.  The library packs those with more
+ * than one tap one float at a time, and clears all memory before.
  *
- * The layout is the library's: tiles of some outputs, each their biases and then, weight by
- * weight, one of each output.  How many outputs, or whether it is that at all, depends on the CPU,
- * so the library first packs two small filters; where it packs otherwise than expected, it packs
- * all.  It finds what was packed here by the key it would have given it itself: sizes, and a sum
- * of what does not depend on them, which those two filters tell too.  A filter that it asks for by
- * another key it packs as ever. */
+ * The layout is that of the library: tiles of some output channels, each with the biases and
+ * then, weight by weight, one float per channel.  How many channels a tile has, and whether the
+ * layout is this one, depends on the CPU.  So the library first packs two small filters; if
+ * their layout is another one, the library packs all filters.  It finds filters that were packed
+ * here by the key that it would use itself: sizes, and a checksum of parameters without sizes,
+ * which is known from the two small filters.  If the library asks with another key, it packs the
+ * filter itself. */
 #include "runtime-lite/delegates/xnn_host.h"
 
 #include <math.h>
@@ -14,9 +15,9 @@
 
 enum {
     AT_ONCE = 16,   /* weights of a row: a line of the cache */
-    ROWS = 4,       /* that are turned together */
-    AHEAD = 32,     /* weights from here are asked for */
-    MOST_TRIED = 72 /* outputs of a filter that the library packs to show how */
+    ROWS = 4,       /* how many rows are transposed together */
+    AHEAD = 32,     /* how many weights ahead are prefetched */
+    MOST_TRIED = 72 /* the most output channels of the small filters */
 };
 
 /* -- packing -------------------------------------------------------------------------------- */
@@ -89,7 +90,7 @@ typedef struct Trial { /* a cache for one filter */
     struct xnn_weights_cache_look_up_key key;
     float filter[MOST_TRIED * MOST_WEIGHTS + XNN_READS_BEHIND], bias[MOST_TRIED + XNN_READS_BEHIND];
     float mine[MOST_PACKED];
-    float packed[MOST_PACKED] __attribute__((aligned(64))); /* by the library */
+    float packed[MOST_PACKED] __attribute__((aligned(64))); /* what the library has packed */
 } Trial;
 
 static size_t look_up(void *context, const struct xnn_weights_cache_look_up_key *key)
@@ -180,7 +181,7 @@ static int run_trial(EtcXnnpack *x, Trial *t, const Sizes *s)
     return ok;
 }
 
-/* Whatever stands in the place of outputs that a last tile does not have. */
+/* Compares two packed filters, except the channels that the last tile does not have. */
 static int agree(const float *a, const float *b, const Sizes *s, size_t tile)
 {
     const size_t n_rows = s->in * s->places + 1;

@@ -1,6 +1,6 @@
-/* xnn_graph.h -- what an XNNPACK blob says, after every claim in it was checked; shared by xnn_read.c
- * (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and those that see the library.  Hosted: it
- * allocates.  Nothing here needs the library. */
+/* xnn_graph.h -- the graph of an XNNPACK blob after everything in it was checked.  It is shared
+ * by xnn_read.c (bytes to graph), xnn_node.c (nodes), xnn_shape.c (sizes) and the files that use
+ * the library.  It allocates memory.  Nothing here needs the library. */
 #ifndef ETC_DELEGATES_XNN_GRAPH_H
 #define ETC_DELEGATES_XNN_GRAPH_H
 
@@ -11,8 +11,8 @@ enum {
     XNN_RANK = 6,
     XNN_INPUTS = 5,
     XNN_FIELDS = 15,           /* scalars of a node, but ids and flags */
-    XNN_MOST_EXTERNALS = 4096, /* as the official runtime has it */
-    XNN_READS_BEHIND = 16      /* bytes that the library may read behind what it is given */
+    XNN_MOST_EXTERNALS = 4096, /* the limit of the official runtime */
+    XNN_READS_BEHIND = 16      /* how many bytes the library may read after a tensor */
 };
 #define XNN_NO_ID UINT32_MAX
 
@@ -22,13 +22,13 @@ typedef struct XnnShape {
 } XnnShape;
 
 typedef struct XnnValue {
-    XnnShape shape; /* as declared: bounds, where sizes change from call to call */
+    XnnShape shape; /* as declared; upper bounds if sizes change from call to call */
     XnnType type;
     XnnQuant quant;
-    const uint8_t *data; /* of a constant, else NULL */
-    uint64_t n_bytes;    /* of data, that the sizes ask for */
-    uint32_t key;        /* row of the program's named data; XNN_NO_ID: the data lies in the blob */
-    uint32_t external;   /* position among a call's arguments, or XNN_NO_ID */
+    const uint8_t *data; /* the data of a constant, else NULL */
+    uint64_t n_bytes;    /* the bytes of data that the sizes need */
+    uint32_t key;        /* its row in the program's named data; XNN_NO_ID: it is in the blob */
+    uint32_t external;   /* the position among a call's arguments, or XNN_NO_ID */
     uint8_t is_input, is_output, is_made;
     float scale;
     int32_t zero;
@@ -75,7 +75,7 @@ void etc_xnn_free(XnnGraph *g);
 
 EtcStatus etc_xnn_fail(EtcError *e, EtcStatus status, const char *what, uint32_t index);
 
-/* For each id that the blob gives a value, its place. */
+/* The position of the value with an id in the blob. */
 typedef struct XnnId {
     uint32_t id, place;
 } XnnId;
@@ -95,19 +95,21 @@ EtcStatus etc_xnn_read_node(const XnnRead *r, uint32_t table, uint32_t i);
 EtcStatus etc_xnn_check_types(const XnnGraph *g, uint32_t node, EtcError *e);
 extern const EtcFlatTable etc_xnn_schema[]; /* rows: the graph first */
 
-/* Sizes of all values from those of inputs and constants, which `shape` holds already, by the
- * value's place; what a node makes is written there.  Refuses sizes that its node cannot take. */
+/* Computes the sizes of all values, by their position, from those of inputs and constants, which
+ * `shape` has already.  Refuses sizes that a node cannot take. */
 EtcStatus etc_xnn_infer(const XnnGraph *g, XnnShape *shape, EtcError *e);
 
 /* align: a power of two, a multiple of a pointer's size.  For free(); NULL: there is none. */
 void *etc_xnn_allocate(size_t align, size_t n);
 
-/* Maps in at once what will be read or written, which costs less than a fault for every page. */
+/* Map all pages at once that will be read or written, which costs less than a fault for every
+ * page. */
 void etc_xnn_will_read(const void *data, size_t n);
 void etc_xnn_will_write(void *data, size_t n);
 
-/* Which node each operation of the library's profile is, by name: operations stand in the order of
- * nodes, and a node that the library fused into another has none.  XNN_NO_ID: not known. */
+/* Finds the node of each operation of the library's profile, by the operation's name.
+ * Operations are in the order of nodes; a node that the library has fused into another has
+ * none.  XNN_NO_ID: it is unknown. */
 void etc_xnn_match(const XnnGraph *g, const char *const *name, uint32_t n, uint32_t *node);
 
 int64_t etc_xnn_count(const XnnShape *s); /* elements; -1: more than a tensor may have */

@@ -12,7 +12,7 @@
 #include <pthreadpool.h>
 #include <xnnpack.h>
 
-typedef struct XnnUse { /* all that decides how a filter is packed */
+typedef struct XnnUse { /* everything that the packing of a filter depends on */
     uint32_t kind, flags, field[XNN_FIELDS], type[4], bias, group, is_set;
     uint32_t rank;
     size_t dim[XNN_RANK];
@@ -39,7 +39,7 @@ typedef struct XnnPacked { /* weights as the library packed them */
     size_t number; /* in `at` */
 } XnnPacked;
 
-typedef struct XnnBlock { /* that packed weights lie in, one behind the other */
+typedef struct XnnBlock { /* memory for packed weights */
     struct XnnBlock *next;
     uint8_t *data;
     size_t n_bytes, used;
@@ -47,11 +47,11 @@ typedef struct XnnBlock { /* that packed weights lie in, one behind the other */
 
 typedef struct XnnCache {
     struct xnn_weights_cache_provider provider;
-    pthread_mutex_t lock; /* of all below, while threads pack */
+    pthread_mutex_t lock; /* guards all fields below while threads pack */
     XnnPacked *packed[XNN_PACKED_LISTS];
-    XnnPacked **at; /* all of them; the library's offsets count here */
+    XnnPacked **at; /* all packed weights; the library's offsets are indices here */
     size_t n_packed;
-    XnnBlock *blocks; /* the one in use first */
+    XnnBlock *blocks; /* the current one first */
     uint64_t n_bytes;
     uint8_t is_packing; /* else packed weights are only read */
     uint8_t is_sharing; /* while packing: by key, with others */
@@ -67,16 +67,16 @@ void etc_xnn_cache_free(XnnCache *c);
 
 typedef struct XnnDense { /* how the library packs dense f32 filters of more than one point */
     uint32_t tile;        /* outputs side by side; 0: in another way, or not known */
-    uint32_t seed;        /* of its keys, without sizes */
+    uint32_t seed;        /* the part of its keys that does not depend on sizes */
     uint8_t is_known;
 } XnnDense;
 
 struct EtcXnnpack {
-    const uint8_t *file; /* of the program that is served; NULL: none yet */
+    const uint8_t *file; /* the file of the program that uses it; NULL: none yet */
     size_t file_bytes;
     XnnNames names;
-    uint32_t *first; /* by row of names: the first row of the same address */
-    XnnUse *use;     /* by such first rows */
+    uint32_t *first; /* by row of names: the first row with the same address */
+    XnnUse *use;     /* by row of names, for such first rows */
     XnnCopy *copies;
     XnnCache cache;
     XnnDense dense;
@@ -100,8 +100,8 @@ enum xnn_status etc_xnn_define_node(const XnnDraft *d, uint32_t i);
 /* Returns the bytes of a constant as the library may read them.  NULL: there is no memory. */
 const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v);
 
-/* Learns what the second needs for these nodes; the second packs a node's filter, if it can, and
- * may be called by several threads. */
+/* The first learns the layout for these nodes.  The second packs a node's filter, if it can;
+ * several threads may call it. */
 void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node, uint32_t n_nodes);
 int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n);
 

@@ -1,5 +1,5 @@
-/* xnn_memory.c -- memory for the library.  What is large lies in pages of 2 MiB where the system
- * has them: packed weights are written once, and then the first touch of each page of 4 KiB takes
+/* xnn_memory.c -- memory for the library.  Large blocks lie in pages of 2 MiB if the system has
+ * them: packed weights are written once, and the first touch of each page of 4 KiB would take
  * longer than the packing. */
 #include "runtime-lite/delegates/xnn_graph.h"
 

@@ -1,5 +1,5 @@
-/* xnn_node.c -- the nodes of an XNNPACK blob: the schema, where each kind keeps its ids, and what can
- * be said of a node without sizes: ids, order, flags, numbers, datatypes. */
+/* xnn_node.c -- the nodes of an XNNPACK blob: the schema, the slots of ids for each kind of
+ * node, and the checks of a node that need no sizes: ids, order, flags, numbers, datatypes. */
 #include "runtime-lite/delegates/xnn_graph.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 #define SLOT(id, what) what,
 #define SLOTS(id) static const EtcFlatSlot id##_slots[] = {XNN_##id##_SLOTS(SLOT)};
 XNN_TABLES(SLOTS)
-/* of nodes */
+/* the scalar slots of nodes */
 static const EtcFlatSlot scalars[] = {S4, S4, S4, S4, S4, S4, S4, S4, S4, S4,
                                       S4, S4, S4, S4, S4, S4, S4, S4, S4, S4};
 static const EtcFlatSlot one_list[] = {S4, V4, S4, S4, S4};         /* transpose, reshape */
@@ -44,8 +44,8 @@ typedef struct Place {
     uint8_t n_fields;       /* scalars from slot 0 on */
     uint8_t n_in, n_out;
     uint8_t in[XNN_INPUTS]; /* slots */
-    uint8_t out, flags;     /* a second output stands behind the first */
-    int8_t number, a, b;    /* slots of a float and of lists; -1: none */
+    uint8_t out, flags;     /* slots; that of a second output follows that of the first */
+    int8_t number, a, b;    /* the slots of a float and of lists; -1: there is none */
     uint8_t may_lack;       /* the last input may be absent */
 } Place;
 

@@ -1,9 +1,9 @@
-/* xnn_pack.c -- who shares packed weights, and packing by all threads.
+/* xnn_pack.c -- decides which nodes share packed weights, and packs with all threads.
  *
- * The library packs node by node, by one thread, while it makes a runtime.  What its cache holds
- * already it does not pack: so each node that packs is first made alone, as a graph of its own, by
- * whichever thread is free, and thrown away; its weights stay in the cache, where the whole graph
- * finds them.  A node that cannot be made alone is packed with its graph. */
+ * While it creates a runtime, the library packs node by node in one thread.  It does not pack
+ * weights that are in its cache.  So any free thread first creates a graph of one node and
+ * throws it away; the packed weights stay in the cache, where the whole graph finds them.  A
+ * node that cannot be created alone is packed with its graph. */
 #include "runtime-lite/delegates/xnn_host.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ enum { WORTH = 64 << 10 }; /* bytes of filters */
 typedef struct Packing {
     EtcXnnpack *host;
     const XnnGraph *graph;
-    uint32_t *node, n_nodes; /* that pack, the first of each filter */
-    uint32_t *id;            /* of values, by thread */
+    uint32_t *node, n_nodes; /* the nodes that pack: the first node with each filter */
+    uint32_t *id;            /* the library's ids of values, by thread */
 } Packing;
 
 static int packs(const XnnGraph *g, const XnnNode *n)
@@ -61,8 +61,8 @@ static uint64_t bytes_of(const XnnGraph *g, const XnnNode *n)
     return g->value[n->in[1]].n_bytes + (has_bias ? g->value[n->in[2]].n_bytes : 0);
 }
 
-/* Returns whether every filter is packed as all before it of the same bytes.  Lists the nodes whose
- * filter nobody had before, and counts what is to be packed. */
+/* Returns whether filters with the same bytes are all packed in the same way.  Lists the nodes
+ * with a filter that no node before them has, and counts the bytes to be packed. */
 static int may_share(Packing *p, uint64_t *n_bytes)
 {
     const XnnGraph *g = p->graph;

@@ -1,5 +1,5 @@
-/* xnn_profile.c -- which node of the graph an operation of the library's profile was.  The library
- * tells names alone: "Convolution (NHWC, F32) IGEMM". */
+/* xnn_profile.c -- finds the node of each operation in the library's profile, which has only names:
+ * "Convolution (NHWC, F32) IGEMM". */
 #include "runtime-lite/delegates/xnn_graph.h"
 
 #include <string.h>

@@ -157,7 +157,7 @@ static size_t element_bytes(XnnType t)
 int64_t etc_xnn_count(const XnnShape *s)
 {
     const uint64_t most = (uint64_t)1 << 40;
-    uint64_t n = 1, bound = 1; /* of sizes that are not 0, so that none hides behind a 0 */
+    uint64_t n = 1, bound = 1; /* a size of 0 counts as 1, or it could hide a large one */
     for (uint32_t k = 0; k < s->rank; k++) {
         uint64_t d = s->dim[k] ? s->dim[k] : 1;
         if (bound > most / d) {

@@ -1,12 +1,12 @@
-/* xnn_schema.h -- the tables of an XNNPACK blob, once for the compiler that writes one, the
- * delegate that reads it, and who inspects one.
+/* xnn_schema.h -- the tables of an XNNPACK blob, for the compiler that writes it, the delegate that
+ * reads it, `etc inspect` and tests.
  *
- * A blob is 4 zeros, "XH00", u16 bytes of this header, u32 offset and bytes of a FlatBuffer "XN01",
- * u32 offset and u64 bytes of inline constants.  A table is a list of slots in the order of the
- * format, SLOT(id, what it holds as flat_read.h has it); the enums below number them, and
- * xnn_node.c makes of the same lists what it verifies a blob against.  Of a node's own table it
- * knows the slots alone.  Source: ExecuTorch 1.4's backends/xnnpack/serialization/schema.fbs.
- */
+ * A blob is 4 zeros, "XH00", a u16 with the bytes of this header, a u32 offset and the bytes of
+ * a FlatBuffer "XN01", a u32 offset and the u64 bytes of inline constants.  A table is a list of
+ * slots in the order of the format: SLOT(id, its kind in the terms of flat_read.h).  The enums
+ * below number the slots.  xnn_node.c makes the schema that it verifies blobs against from the
+ * same lists; for the table of a node it knows only the slots.  Source: ExecuTorch 1.4's
+ * backends/xnnpack/serialization/schema.fbs. */
 #ifndef ETC_DELEGATES_XNN_SCHEMA_H
 #define ETC_DELEGATES_XNN_SCHEMA_H
 
@@ -55,7 +55,7 @@ typedef enum XnnQuant { /* types of the schema's union */
     X(BATCH_MATMUL, "batch_matmul") X(CONCAT5, "concat_5") \
     X(CONV_TRANSPOSE, "conv_transpose_2d") X(RSQRT, "rsqrt") X(LOG, "log") X(GELU, "gelu") \
     X(TANH, "tanh") X(EXP, "exp") X(SIN, "sin") X(COPY, "copy") X(COS, "cos")
-/* Those that ExecuTorch 1.0 has not: X(id, the version that brought it). */
+/* The nodes that ExecuTorch 1.0 does not have: X(id, the version that brought it). */
 #define XNN_LATER_NODES(X) X(SIN, 1, 2, 0) X(COPY, 1, 2, 0) X(COS, 1, 2, 0)
 /* clang-format on */
 
@@ -147,8 +147,8 @@ typedef enum XnnFlag { XNN_IS_INPUT = 1, XNN_IS_OUTPUT = 2 } XnnFlag;
     SLOT(XNN_GROUP_COUNT, ETC_SLOT_SCALAR(4))
 #define XNN_BUFFER_SLOTS(SLOT) SLOT(XNN_BUFFER_BYTES, ETC_SLOT_SCALARS(1))
 
-/* Rows of the schema, the graph first, nodes behind them; a quantized tensor's scales stand
- * together in the order of XnnQuant. */
+/* The rows of the schema, the graph first and nodes last; the scales of quantized tensors are in
+ * the order of XnnQuant. */
 #define XNN_TABLES(TABLE) \
     TABLE(GRAPH) TABLE(VALUE) TABLE(NODE) TABLE(CONSTANT) TABLE(RANGE) TABLE(TENSOR) \
     TABLE(QUANTIZED) TABLE(PER_CHANNEL) TABLE(PER_TENSOR) TABLE(PER_TOKEN) TABLE(PER_GROUP) \

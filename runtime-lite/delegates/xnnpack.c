@@ -1,15 +1,16 @@
 /* xnnpack.c -- runs XNNPACK blobs through libXNNPACK (Debian 13's, of 2024-11-08).
  *
- * xnn_read.c has proven the graph before the library sees any of it.  Packed weights are shared by
- * named data.  The library finds them by address and a weak sum of the node's parameters, so data
- * that two nodes pack differently would give one of them memory of another size: a delegate with
- * such a node, or with constants in the blob, shares nothing. */
+ * xnn_read.c has checked the graph before the library gets any of it.  Nodes with the same named
+ * data share packed weights.  The library finds these by their address and a weak checksum of
+ * the node's parameters.  If two nodes pack the same data differently, one of them would get
+ * memory of another size.  Therefore a delegate with such a node, or with constants in the blob,
+ * shares nothing. */
 #include "runtime-lite/delegates/xnn_host.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Profile { /* of a runtime, made when it is first asked for */
+typedef struct Profile { /* the profile of a runtime, made when it is first needed */
     char *names;
     EtcPart *part;
     uint64_t *microseconds;
@@ -21,12 +22,12 @@ typedef struct State {
     XnnGraph graph;
     xnn_runtime_t runtime;
     uint32_t *id;    /* the library's, by place */
-    XnnShape *shape; /* of the last call */
-    XnnShape *old;   /* of arguments before it */
+    XnnShape *shape; /* the sizes in the last call */
+    XnnShape *old;   /* the sizes of arguments in the call before it */
     struct xnn_external_value *external;
     Profile profile;
-    uint64_t packed_bytes; /* that no delegate before had */
-    uint8_t is_sharing;    /* packed weights */
+    uint64_t packed_bytes; /* of weights that no earlier delegate has packed */
+    uint8_t is_sharing;    /* it shares packed weights */
     uint8_t is_shaped, was_shaped;
 } State;
 
@@ -128,7 +129,7 @@ static int by_place(const void *a, const void *b)
     return (order != 0) ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* Several keys may stand for the same bytes, and it is their address that the library looks at. */
+/* Finds the first key with the same address for each key, since the library compares addresses. */
 static int find_first(EtcXnnpack *x)
 {
     const uint32_t n = x->names.n;
@@ -408,7 +409,8 @@ static int gives_elements(const State *s)
     return 0;
 }
 
-/* What lies between the arguments is empty: the library would plan no memory, and give NULL to its operators. */
+/* Returns whether there are no values between the arguments.  The library would plan no memory
+ * then, and pass NULL to its operators. */
 static int needs_no_memory(const State *s)
 {
     for (uint32_t i = 0; i < s->graph.n_values; i++) {
@@ -511,7 +513,8 @@ static int ends_file(const State *s, const EtcTensor *t)
            ((uint64_t)t->capacity + XNN_READS_BEHIND > from + s->host->file_bytes - at);
 }
 
-/* A tensor may be more than one argument: only now are all sizes what they will be. */
+/* Sets up the runtime for the sizes of a call.  A tensor may be several arguments, so all sizes
+ * are final only here. */
 static EtcStatus set_up(State *s, EtcValue *const *arg, EtcError *e)
 {
     const XnnGraph *g = &s->graph;
@@ -584,7 +587,7 @@ static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError
 
 /* -- profile ------------------------------------------------------------------------------ */
 
-/* Returns what the library tells of one kind, `size` bytes; NULL: nothing. */
+/* Returns one kind of profile data of the library, *size bytes; NULL: there is none. */
 static void *told(xnn_runtime_t runtime, enum xnn_profile_info what, size_t *size)
 {
     size_t all = 0;

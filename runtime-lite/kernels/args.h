@@ -1,8 +1,8 @@
-/* args.h -- what wrappers share: reading arguments, shapes, walks over strided tensors, dtypes.
+/* args.h -- shared by the wrappers of kernels: reading arguments, shapes, walks over strided
+ * tensors, dtypes.
  *
- * Readers return 1, or 0 when the argument is missing or of another kind; a wrapper answers that
- * with ETC_BAD_ARG.  Nothing here reaches emitted C.
- */
+ * Readers return 1, or 0 if the argument is missing or of another kind; the wrapper then returns
+ * ETC_BAD_ARG.  Nothing here is part of emitted C. */
 #ifndef ETC_ARGS_H
 #define ETC_ARGS_H
 
@@ -35,8 +35,9 @@ int etc_arg_ints(const EtcCall *c, int32_t i, EtcInts *v); /* None too: n is -1 
 /* Exactly n doubles, or None. */
 int etc_arg_opt_doubles(const EtcCall *c, int32_t i, int32_t n, double *v, int *is_given);
 
-/* Takes n times `each` element operations off what the call may do.  0: that is too much; the
- * kernel answers ETC_TOO_MUCH.  Only what takes more than the elements of its tensors asks. */
+/* Counts n times `each` element operations as work.  Returns 0 if the call may not do so much;
+ * the kernel then returns ETC_TOO_MUCH.  Only kernels call it whose work exceeds the elements of
+ * their tensors. */
 int etc_may_work(const EtcCall *c, int64_t n, int64_t each);
 
 /* A list of one or two ints as a pair; the default where it is empty or None. */
@@ -50,7 +51,7 @@ int etc_is_plain(const EtcTensor *t);                        /* row-major withou
 int etc_same_layout(const EtcTensor *a, const EtcTensor *b); /* sizes and memory order */
 void etc_strides(const EtcTensor *t, int64_t *stride);       /* in elements */
 
-/* As etc_resize, from sizes of 64 bits; ETC_BAD_ARG where one is negative or too large. */
+/* The same as etc_resize for sizes of 64 bits; ETC_BAD_ARG also if one is negative or too large. */
 EtcStatus etc_resize64(EtcTensor *t, const int64_t *dim, int32_t rank);
 
 /* -- walks ------------------------------------------------------------------------------- */
@@ -78,15 +79,16 @@ int etc_walk_next(EtcWalk *w);                     /* 0 after the last innermost
 /* The types kernels compute in.  Integers and bool use 64 bits and wrap to the width stored. */
 typedef enum EtcKind { ETC_KIND_NONE, ETC_KIND_F32, ETC_KIND_F64, ETC_KIND_I64 } EtcKind;
 
-/* Whether this build has tensors of some integers, or bool. */
+/* The dtypes of integers and bool, and whether this build has any of them. */
 #define ETC_INTS                                                                              \
     ((1u << ETC_U8) | (1u << ETC_I8) | (1u << ETC_I16) | (1u << ETC_I32) | (1u << ETC_I64) |  \
      (1u << ETC_BOOL) | (1u << ETC_U16) | (1u << ETC_U32))
 #define ETC_HAS_INTS ((ETC_BUILD_DTYPES & ETC_INTS) != 0u)
 #define ETC_HAS_WIDE (ETC_HAS(ETC_F64) || ETC_HAS_INTS) /* what wide.h computes */
 
-/* ETC_KIND_NONE: no kernel computes with it.  (Here, so that a compiler sees which kinds there can
- * be, and leaves out what the others need.) */
+/* Returns the kind to compute a dtype in; ETC_KIND_NONE: no kernel computes with it.  (It is
+ * defined in the header so that the compiler can remove code for kinds that this build does not
+ * have.) */
 static inline EtcKind etc_kind(int dtype)
 {
     if (dtype == ETC_F32) {
@@ -100,7 +102,7 @@ static inline EtcKind etc_kind(int dtype)
                : ETC_KIND_NONE;
 }
 
-EtcKind etc_cast_kind(int dtype); /* what holds its elements: the short floats too, in F32 */
+EtcKind etc_cast_kind(int dtype); /* a kind that holds its elements; F32 also for 8 and 16 bits */
 int etc_is_f8(int dtype);
 int etc_kind_dtype(EtcKind kind);
 int etc_is_float(int dtype);
@@ -110,7 +112,7 @@ int etc_promote(int a, int b);      /* torch.promote_types; -1 for dtypes not kn
  * number: it makes an int tensor float, never a float one double. */
 int etc_promote_tensors(const EtcTensor *a, const EtcTensor *b);
 int etc_promote_number(int dtype, const EtcScalar *s);
-int etc_can_cast(int from, int to); /* as PyTorch lets a result be stored */
+int etc_can_cast(int from, int to); /* whether PyTorch would store such a result */
 
 /* n elements from p, `stride` elements apart, as `kind`; a result that needs no change is p
  * itself, others go to buf (8 n bytes). */
