@@ -1,6 +1,7 @@
 /* bundle.c -- a .pte with inputs and what they should give, as the official runtime's verifier
  * reads them: a BundledProgram.  Source: ExecuTorch 1.4's devtools/bundled_program/schema. */
 #include "emit/emit.h"
+#include "ir/flat.h"
 
 /* Alignment that readers count on. */
 enum { PROGRAM_ALIGN = 32, DATA_ALIGN = 16 };

@@ -2,6 +2,7 @@
  * that have a set of kernels/mcu_*.h.  Weights are laid out as the set wants them, and zero points,
  * sums and biases become one number that a channel's sum starts from. */
 #include "emit/c_emit.h"
+#include "ir/eval.h"
 #include <math.h>
 #include <string.h>
 

@@ -7,6 +7,7 @@
  * of another value a table of 257 between whose entries it runs straight.  All of it is exact or
  * rounds half up, so that every machine gets the same bits. */
 #include "emit/c_emit.h"
+#include "ir/eval.h"
 #include <math.h>
 #include <string.h>
 

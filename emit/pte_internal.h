@@ -8,6 +8,7 @@
 #define ETC_EMIT_PTE_INTERNAL_H
 
 #include "emit/emit.h"
+#include "ir/flat.h"
 #include "ir/table.h"
 #include "runtime-lite/pte_schema.h"
 

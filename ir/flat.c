@@ -7,6 +7,7 @@
  * vtables, which are shared.  Objects are aligned relative to the end.  flat_finish makes the
  * size a multiple of the largest alignment, so that they are aligned relative to the start too.
  * The host is little-endian, as the format is.  Source: the FlatBuffers internals document. */
+#include "ir/flat.h"
 #include "ir/table.h"
 
 enum { MAX_SLOTS = 64, FIRST_CAP = 4096, MAX_BYTES = INT32_MAX - 64 };

@@ -3,7 +3,7 @@
 #ifndef ETC_IR_INTERNAL_H
 #define ETC_IR_INTERNAL_H
 
-#include "ir/ir.h"
+#include "ir/eval.h"
 
 #define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
            c, cost, scratch, quant)                                                                  \

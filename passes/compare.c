@@ -12,6 +12,7 @@
  * Exports contain operators without kernels.  The comparison starts after the first pass that
  * leaves none; on_note says what was not compared. */
 #include "passes/internal.h"
+#include "ir/eval.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -6,6 +6,7 @@
  * larger by more than PTE_LIMIT or C_LIMIT: the bytes of new constants minus those of operands
  * that nobody else reads.  A node that dequantizes a matrix of integers is not folded. */
 #include "passes/internal.h"
+#include "ir/eval.h"
 #include "ir/session.h"
 #include <math.h>
 #include <string.h>

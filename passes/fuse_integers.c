@@ -21,6 +21,7 @@
  * targets that compute in fixed point.  Dequantize nodes that nobody reads any more are removed
  * by dce. */
 #include "passes/internal.h"
+#include "ir/eval.h"
 #include "ir/session.h"
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * symbols, and the values of symbols for given inputs.
  */
 #include "passes/internal.h"
+#include "ir/eval.h"
 #include <string.h>
 
 uint64_t inputs_draw(uint64_t *seed)

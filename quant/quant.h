@@ -8,7 +8,7 @@
 #define ETC_QUANT_H
 
 #include "ir/backend.h"
-#include "ir/ir.h"
+#include "ir/eval.h"
 
 /* -- recipe.c: what the user wants ----------------------------------------------------------- */
 

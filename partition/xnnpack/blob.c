@@ -4,6 +4,7 @@
  * has freed the blob.  Source: ExecuTorch 1.4's backends/xnnpack/serialization.
  */
 #include "partition/xnnpack/internal.h"
+#include "ir/flat.h"
 #include <string.h>
 
 enum { HEADER = 32, ALIGN = 16 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/ir.h"
+#include "ir/eval.h"
 
 static const struct {
     const char *x, *w, *call; /* types of x and w; what is done with them and %b: f32[32] */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/ir.h"
+#include "ir/eval.h"
 
 enum { MAX_OUT = 4 };
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "ir/flat.h"
 #include "ir/ir.h"
 #include "runtime-lite/flat_read.h"
 

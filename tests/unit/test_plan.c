@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "passes/internal.h"
+#include "ir/eval.h"
 #include "ir/session.h"
 
 static uint64_t seed = 7;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ir/ir.h"
+#include "ir/flat.h"
 #include "runtime-lite/delegates/xnn_graph.h"
 
 enum { MOST = 12, NONE = -1 };
