@@ -5,6 +5,7 @@
  * and its result goes only to one quantize, perhaps through a clamp, the node is lowered as any
  * other, and its result is then declared to be integers.  Dynamic scales are per row, computed
  * by a Convert node. */
+#include "ir/eval.h"
 #include "partition/internal.h"
 #include "partition/xnnpack/rows.h"
 #include <math.h>
