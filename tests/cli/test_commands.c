@@ -759,6 +759,56 @@ Test(commands, inputs_and_outputs_may_share_the_arena)
     fails("compile $DATA/add/model.pt2 --share-io -o m.pte", 2, "--share-io");
 }
 
+/* Two banks: the first takes what it holds, the arguments are called so, torch's outputs. */
+Test(commands, values_lie_in_banks)
+{
+    expect_emitted(4, "--bank FAST=4K --bank slow=1M");
+    sh_ok("grep -q 'm_run(const float \\*[a-z_0-9]*, float \\*[a-z_0-9]*,.* void \\*fast, void \\*slow);' "
+          "m.h");
+    sh_ok("grep -q '^#define M_BANK_SLOW_BYTES [1-9]' m.h && ! grep ARENA m.h");
+    sh_ok("test $(sed -n 's/^#define M_BANK_FAST_BYTES //p' m.h) -le 4096");
+}
+
+Test(commands, banks_that_are_too_small_are_refused)
+{
+    static const char one[] = "emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank slow=64";
+    Result r = etc(one);
+    cr_expect_eq(r.code, 1);
+    cr_expect(strstr(r.err, "error: bank 'slow' has 64 bytes, and "), "%s", r.err);
+    cr_expect(strstr(r.err, "note: bank 'fast' has 4096 bytes, of which "), "%s", r.err);
+    cr_expect(strstr(r.err, "note: does not fit: working memory of kernels, "), "%s", r.err);
+    const char *at = strstr(r.err, "--bank slow=");
+    cr_assert_not_null(at, "%s", r.err);
+    char line[256];
+    const long least = strtol(at + strlen("--bank slow="), NULL, 10);
+    snprintf(line, sizeof line, "emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank "
+             "slow=%ld --dry-run", least);
+    ok(line);
+    snprintf(line, sizeof line, "emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank "
+             "slow=%ld --dry-run", least - 1);
+    fails(line, 1, "would fit");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank rom=64:const", 1,
+          "bank 'rom' has 64 bytes, and ");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank a=1M --bank A=2M", 2, "names 'a' twice");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank r=1M:const --weights-as incbin", 2,
+          "goes into no bank");
+    expect_files("");
+}
+
+Test(commands, constants_lie_in_sections)
+{
+    expect_emitted(4, "--bank flash=2K:const --bank ext=1M:const,section=.ext");
+    sh_ok("grep -q '^static const float w_.*__attribute__((section(\".ext\"), aligned(16))) = {$' m.c");
+    sh_ok("grep -q '^static const float w_[a-z0-9_]*\\[[0-9]*\\] = {$' m.c");
+    Result r = ok("emit-c $DATA/cnn_digits/model.pt2 -o m.c --json --bank fast=1M --bank "
+                  "ext=1M:const,section=.ext");
+    const Json *bank = json_get(json(&r), "banks");
+    cr_assert_eq(json_count(bank), 2);
+    cr_expect_str_eq(text(item(bank, 1), "name"), "ext");
+    cr_expect_eq(number(item(bank, 0), "size"), 1 << 20);
+    cr_expect_gt(number(item(bank, 1), "bytes"), 0);
+}
+
 Test(commands, emit_c_json_names_its_files)
 {
     Result r = ok("emit-c $DATA/linear/model.pt2 -o m.c --main --json");
