@@ -268,6 +268,9 @@ void put_memory_macros(Emit *e, Text *t);
 void put_memory_needs(Emit *e, Text *t); /* the table of the first comment */
 void put_memory_comment(Emit *e, Text *t, const Value *v); /* where a shared port lies */
 
+/* The most stack that NAME_run takes, as gcc compiles it; 0: not known: c_stack.c. */
+int stack_bytes(const Emit *e);
+
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 
 /* Nested loops over the elements of a shape; every operand walks with strides of its own. */

@@ -217,6 +217,8 @@ void put_memory_macros(Emit *e, Text *t)
         if (has_banks(e))
             put(t, "#define %s_BANK_%s_ALIGN %d\n", e->upper, m->upper, POOL_ALIGN);
     }
+    if (stack_bytes(e))
+        put(t, "#define %s_STACK_BYTES %d\n", e->upper, stack_bytes(e));
 }
 
 void put_memory_comment(Emit *e, Text *t, const Value *v)
@@ -276,4 +278,6 @@ void put_memory_needs(Emit *e, Text *t)
         put(t, " *   %-9s  %" PRId64 " of %" PRId64 " bytes, constants in section %s\n",
             e->rom[i].name, e->rom[i].bytes, e->rom[i].size,
             e->rom[i].section ? e->rom[i].section : ".rodata");
+    if (stack_bytes(e))
+        put(t, " *   stack      at most %d bytes, if gcc 12 compiles it at -O2\n", stack_bytes(e));
 }
