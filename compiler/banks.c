@@ -101,7 +101,8 @@ bool banks_suffice(const CFiles *f, const Program *p, Diag *d)
         if (b->bytes <= b->size)
             continue;
         ok = diag_error(d, (Loc){.file = p->name},
-                        "bank '%s' has %lld bytes, and %lld are needed; --bank %s=%lld%s%s%s would fit",
+                        "bank '%s' has %lld bytes, and %lld are needed; --bank %s=%lld%s%s%s would "
+                        "fit",
                         b->name, (long long)b->size, (long long)b->bytes, b->name,
                         (long long)b->bytes, b->is_const ? ":const" : "",
                         b->section ? ",section=" : "", b->section ? b->section : "");

@@ -106,8 +106,8 @@ typedef struct Flag Flag;
 
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_amount, is_backends, is_bank, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
+static CheckFn any, is_amount, is_backends, is_bank, is_bind, is_choice, is_dim, is_drop, is_dump,
+    is_method, is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
     is_tolerance, is_version;
 
 struct Flag {

@@ -187,8 +187,8 @@ static void put_banks(const Chart *c)
     for (int i = 0; i < ram->n && i < c->g->n_pools; from += c->g->pool[i++]) {
         double y = y_of(c, from);
         if (i)
-            fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"arena\"/>\n", LEFT,
-                    c->width - RIGHT, y, y);
+            fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" "
+                          "class=\"arena\"/>\n", LEFT, c->width - RIGHT, y, y);
         fprintf(c->f, "<text x=\"%d\" y=\"%.1f\" class=\"label\">bank %s: %s of %s bytes</text>\n",
                 LEFT + 6, y - 4, ram->item[i].name, with_commas(c->a, c->g->pool[i]),
                 with_commas(c->a, ram->item[i].bytes));

@@ -1,9 +1,9 @@
-/* c_memory.c -- the memory that NAME_run is given: the arena or banks, what lies where, and how much
- * of it there is.
+/* c_memory.c -- the memory that NAME_run is given, the arena or banks: what lies where, and how much
+ * there is.
  *
- * Without banks there is one memory, the arena, in which pools lie one behind the other.  With banks
- * each of them holds its pool.  Scratch goes into the first memory that has room: at a place where
- * no value is in use, if it is of one node, or else behind everything. */
+ * Without banks there is one memory, the arena, in which pools lie one behind the other.  With
+ * banks each of them holds its pool.  Scratch goes into the first memory that has room: at a place
+ * where no value is in use, if it is of one node, or else behind everything. */
 #include "emit/c_emit.h"
 #include "ir/session.h"
 #include <ctype.h>
@@ -173,7 +173,7 @@ const char *memory_take_work(Emit *e)
     return memory_address(e, m, at);
 }
 
-/* -- what the driver is told --------------------------------------------------------------------- */
+/* -- what the driver is told ------------------------------------------------------------------- */
 
 static void add_missed(Emit *e, const Memory *m, CBank *b)
 {
@@ -229,8 +229,8 @@ void put_memory_comment(Emit *e, Text *t, const Value *v)
 static void put_work_needs(Text *t, const Memory *m)
 {
     if (m->bytes > m->values + m->work)
-        put(t, " *              %" PRId64 " more are working memory of kernels, which else lies where no "
-            "value does\n", m->bytes - m->values - m->work);
+        put(t, " *              %" PRId64 " more are working memory of kernels, which else lies "
+            "where no value does\n", m->bytes - m->values - m->work);
     if (m->work)
         put(t, " *              %" PRId64 " are working memory of kernels\n", m->work);
 }
@@ -268,7 +268,7 @@ void put_memory_needs(Emit *e, Text *t)
     for (int i = 0; has_banks(e) && i < e->n_memories; i++)
         put_bank_needs(t, &e->memory[i]);
     if (has_banks(e))
-        put(t, " *              live at once are %" PRId64 " bytes of values\n", e->o->bound);
+        put(t, " *   all banks  live at once are %" PRId64 " bytes of values\n", e->o->bound);
     if (e->state_bytes)
         put(t, " *   state      %" PRId64 " bytes, 64-byte aligned, kept between calls;\n"
             " *              %s_init_state fills it first\n", e->state_bytes, e->name);

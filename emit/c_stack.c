@@ -80,7 +80,7 @@ int stack_bytes(const Emit *e)
         return 0;
     for (const char *at = e->functions.s; (at = strstr(at, "etc_")); ) {
         size_t n = strspn(at, letters);
-        int bytes = at[n] == '(' ? kernel_bytes(at, n, set) : 0; /* else one is called by a pointer */
+        int bytes = at[n] == '(' ? kernel_bytes(at, n, set) : 0; /* 0: a pointer to a function */
         if (!bytes)
             return 0;
         most = bytes > most ? bytes : most;

@@ -315,7 +315,8 @@ static int hot_arrays(const Emit *e, Hot *hot)
             continue;
         int64_t reads = i < e->p->n_states ? e->reads[i] : e->made[i - e->p->n_states].reads;
         int64_t bytes = state_bytes(s);
-        hot[n++] = (Hot){bytes ? (double)reads / (double)bytes : 0, round_up(bytes, ARRAY_ALIGN), i};
+        double each = bytes ? (double)reads / (double)bytes : 0;
+        hot[n++] = (Hot){each, round_up(bytes, ARRAY_ALIGN), i};
     }
     qsort(hot, (size_t)n, sizeof *hot, hottest_first);
     return n;

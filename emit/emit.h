@@ -152,8 +152,7 @@ typedef struct CBank {
 typedef struct CFiles {
     CFile *file;
     int n;
-    CBank *bank; /* as --bank gives them; those of constants last.  All must have room before any file
-                  * is used */
+    CBank *bank; /* as --bank gives them, those of constants last; the caller checks their room */
     int n_banks;
     int64_t scratch; /* bytes of the arena that kernels work in */
 } CFiles;

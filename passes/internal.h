@@ -179,8 +179,8 @@ bool graph_has_bounds(const Graph *g); /* order.c: sums of all bytes do not over
  * end of the last block.  *is_least: it is proven that no offsets give a smaller end. */
 int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp);
 
-/* Takes blocks in their order where they fit below `size`: sets `fits` and their offsets, and returns
- * the end of the last. */
+/* Takes blocks in their order if they fit below `size`.  Sets `fits` and their offsets, and returns
+ * the end of the last one. */
 int64_t pack_below(Blocks b, int64_t size, bool *fits, Arena *tmp);
 
 /* Sets pools and offsets of blocks that share the session's banks, and where each bank ends.  The

@@ -1,10 +1,10 @@
-/* plan_banks.c -- which blocks of memory lie in which bank of a device.
+/* plan_banks.c -- decides which blocks of memory lie in which bank of a device.
  *
- * MemoryBanks are filled one after the other, the fastest first.  A bank takes all that is left if it has
- * room for that.  Else it takes blocks one by one, where they fit: those first that are read and
- * written most often per byte, or if the session says so the largest.  The last bank takes the rest,
- * whether it has room or not: the driver, which then also knows all scratch, asks for the other
- * order, or reports what does not fit. */
+ * Banks are filled one after the other, the fastest first.  If a bank has room for all blocks that
+ * are left, it takes them.  Otherwise it takes blocks one by one, if they fit: first those that are
+ * read and written most often per byte, or the largest, if the session says so.  The last bank
+ * takes the rest, whether it has room or not.  The driver knows all scratch, too: it asks for the
+ * other order, or reports what does not fit. */
 #include "passes/internal.h"
 #include <stdlib.h>
 

@@ -268,7 +268,7 @@ static Plan pack_graph(Graph *g, Arena *tmp)
     return p;
 }
 
-/* Where a block of the graph lies in the method, whose byte 0 of the graph's first pool is `base`. */
+/* Returns the place of a block in the method.  `base` is the place of byte 0 of the graph. */
 static Place place_block(const Plan *p, const Block *b, Place base)
 {
     return (Place){p->g->owner ? base.pool : b->pool, base.offset + b->offset};

@@ -769,30 +769,58 @@ Test(commands, values_lie_in_banks)
     sh_ok("test $(sed -n 's/^#define M_BANK_FAST_BYTES //p' m.h) -le 4096");
 }
 
-Test(commands, banks_that_are_too_small_are_refused)
+/* Emits with a last bank that is too small, and returns the size that the message names; one byte
+ * less is refused. */
+static long least_of_last_bank(const char *command)
 {
-    static const char one[] = "emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank slow=64";
-    Result r = etc(one);
+    char line[512];
+    snprintf(line, sizeof line, "%s --bank slow=64", command);
+    Result r = etc(line);
     cr_expect_eq(r.code, 1);
     cr_expect(strstr(r.err, "error: bank 'slow' has 64 bytes, and "), "%s", r.err);
-    cr_expect(strstr(r.err, "note: bank 'fast' has 4096 bytes, of which "), "%s", r.err);
     cr_expect(strstr(r.err, "note: does not fit: working memory of kernels, "), "%s", r.err);
     const char *at = strstr(r.err, "--bank slow=");
     cr_assert_not_null(at, "%s", r.err);
-    char line[256];
     const long least = strtol(at + strlen("--bank slow="), NULL, 10);
-    snprintf(line, sizeof line, "emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank "
-             "slow=%ld --dry-run", least);
+    snprintf(line, sizeof line, "%s --bank slow=%ld --dry-run", command, least);
     ok(line);
-    snprintf(line, sizeof line, "emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank "
-             "slow=%ld --dry-run", least - 1);
+    snprintf(line, sizeof line, "%s --bank slow=%ld --dry-run", command, least - 1);
     fails(line, 1, "would fit");
+    return least;
+}
+
+Test(commands, banks_that_are_too_small_are_refused)
+{
+    least_of_last_bank("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank slow=64", 1,
+          "note: bank 'fast' has 4096 bytes, of which ");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank rom=64:const", 1,
           "bank 'rom' has 64 bytes, and ");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank a=1M --bank A=2M", 2, "names 'a' twice");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank r=1M:const --weights-as incbin", 2,
           "goes into no bank");
     expect_files("");
+}
+
+/* The operand of the product is read most, but a bank of just 1 KiB holds a large value only if it
+ * holds nothing else: that is tried if the other bank has no room for the large one. */
+Test(commands, the_largest_values_may_be_placed_first)
+{
+    write_text("s.etir", "program \"m\" stage core\n"
+                         "method @forward(%x: f32[16,16], %w: f32[16,16]) {\n"
+                         "  %b = aten._softmax.default(%x, 1, false) : f32[16,16]\n"
+                         "  %s = aten.sum.dim_IntList(%b, [0], true, dtype=f32) : f32[1,16]\n"
+                         "  %h = aten.linear.default(%s, %w, none) : f32[1,16]\n"
+                         "  %e = aten._softmax.default(%h, 1, false) : f32[1,16]\n"
+                         "  %m = aten.mul.Tensor(%b, %e) : f32[16,16]\n"
+                         "  %d = aten._softmax.default(%m, 1, false) : f32[16,16]\n"
+                         "  return %d\n}\n");
+    const long least = least_of_last_bank("emit-c s.etir -o m.c --share-io --bank fast=1K");
+    char line[256];
+    ok("emit-c s.etir -o m.c --share-io --bank fast=1K --bank slow=1M");
+    snprintf(line, sizeof line, "test $(sed -n 's/^#define M_BANK_SLOW_BYTES //p' m.h) -gt %ld",
+             least);
+    sh_ok(line);
 }
 
 Test(commands, constants_lie_in_sections)
