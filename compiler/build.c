@@ -141,6 +141,18 @@ static int64_t all_bytes(const Build *b)
     return bytes;
 }
 
+/* Only where --bank is given. */
+static void print_banks(const Build *b)
+{
+    const CFiles *f = &b->files;
+    for (int i = 0; i < f->n_banks; i++)
+        printf("%s{\"name\": %s, \"const\": %s, \"size\": %lld, \"bytes\": %lld, "
+               "\"values\": %lld}%s", i ? ", " : "\"banks\": [",
+               json_text(b->arena, f->bank[i].name), f->bank[i].is_const ? "true" : "false",
+               (long long)f->bank[i].size, (long long)f->bank[i].bytes,
+               (long long)f->bank[i].values, i == f->n_banks - 1 ? "], " : "");
+}
+
 static void print_json(const Build *b, PlanReport total, double seconds)
 {
     const Program *p = b->program;
@@ -157,7 +169,9 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
-    printf("], \"methods\": [");
+    printf("], ");
+    print_banks(b);
+    printf("\"methods\": [");
     for (int i = 0; i < p->n_methods; i++) {
         printf("%s{\"name\": %s, ", comma(i), json_text(b->arena, p->method[i]->name));
         print_plan(plan_report(p->method[i], b->arena));
@@ -177,6 +191,9 @@ static void print_line(const Build *b, PlanReport r, double seconds)
         "scratch, %lld of constants; took %.1f ms\n",
         file, (long long)all_bytes(b), (long long)(r.arena + r.scratch + b->constants),
         (long long)r.arena, (long long)r.scratch, (long long)b->constants, seconds * 1e3);
+    for (int i = 0; i < b->files.n_banks; i++)
+        say(stderr, "  bank %s: %lld of %lld bytes\n", b->files.bank[i].name,
+            (long long)b->files.bank[i].bytes, (long long)b->files.bank[i].size);
     if (b->o->verbose)
         fprintf(stderr,
                 "  arena %lld: %s; lower bound %lld for this order, %lld for any; %.4g %% "
@@ -263,6 +280,35 @@ const Target *c_target(const Options *o)
     return uname(&machine) ? NULL : target_host(machine.machine, etc_cores()->name);
 }
 
+static bool emit_planned(Build *b, COptions *c)
+{
+    b->plan = total_plan(b->program, b->arena);
+    c->bound = b->plan.bound;
+    b->files = (CFiles){0};
+    return emit_c(b->program, c, b->arena, &b->files, b->diag) ||
+           diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
+}
+
+static bool plan_again(Build *b, COptions *c, bool large_first)
+{
+    Arena *tmp = arena_new();
+    b->program->session->large_first = large_first;
+    bool ok = pass_plan_memory(b->program, tmp, b->diag) &&
+              pass_check_plan(b->program, tmp, b->diag);
+    arena_free(tmp);
+    return ok && emit_planned(b, c);
+}
+
+/* Where banks are too small, fills them in the other order, and keeps what lacks less. */
+static bool fill_otherwise(Build *b, COptions *c)
+{
+    const int64_t missing = banks_missing(&b->files);
+    if (!missing || b->program->session->ram.n < 2)
+        return true;
+    return plan_again(b, c, true) &&
+           (banks_missing(&b->files) < missing || plan_again(b, c, false));
+}
+
 static bool build_c(Build *b)
 {
     size_t n = strlen(b->stem);
@@ -273,10 +319,8 @@ static bool build_c(Build *b)
     b->program = model_compile(b->o, &tail_c, b->arena, &b->out, b->diag);
     if (!b->program)
         return false;
-    b->plan = total_plan(b->program, b->arena);
-    c.bound = b->plan.bound;
-    bool ok = emit_c(b->program, &c, b->arena, &b->files, b->diag) ||
-              diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
+    bool ok = emit_planned(b, &c) && fill_otherwise(b, &c) &&
+              banks_suffice(&b->files, b->program, b->diag);
     b->plan.scratch = b->files.scratch;
     for (int i = 0; i < b->program->n_states; i++)
         b->constants += type_bytes(b->program->state[i]->type);

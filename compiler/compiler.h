@@ -69,6 +69,7 @@ typedef struct Options {
     Strings ops;          /* files of operators */
     Strings manifests;    /* of doctor */
     Strings binds;        /* INPUT=VALUE, of ONNX files */
+    Strings banks;        /* NAME=SIZE and more, of emit-c */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
     bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, share_io, list, all,
         simulate, fast_calibrate, write_baseline;
@@ -87,6 +88,16 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
 void options_for_key(const Options *o, Arena *a, FILE *out);
 
 bool options_writes(Command c, const char *flag); /* the flag of that command names an output */
+
+/* -- banks.c ------------------------------------------------------------------------------- */
+
+/* Reads a --bank; its name in small letters.  False: `why`. */
+bool bank_parse(const char *text, Arena *a, MemoryBank *b, bool *is_const, const char **why);
+/* Those of the command line; false: reported. */
+MUST_USE bool banks_read(const Options *o, Session *s, Diag *d);
+int64_t banks_missing(const CFiles *f); /* bytes that banks of values lack */
+/* False: reported, with what would do. */
+MUST_USE bool banks_suffice(const CFiles *f, const Program *p, Diag *d);
 
 /* -- output.c: texts ------------------------------------------------------------------------ */
 

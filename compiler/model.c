@@ -621,13 +621,15 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-/* --io, which is_choice took, --share-io and --target. */
-static void set_interface(const Options *o, Session *s)
+/* --io, which is_choice took, --share-io, --target and --bank. */
+static bool set_interface(const Options *o, Session *s, Diag *d)
 {
+    const Target *target = s->tail == &tail_c ? c_target(o) : NULL;
     s->has_io = o->io && strcmp(o->io, "float") != 0;
     s->shares_io = s->tail == &tail_c && o->share_io;
-    s->is_fixed_point = s->tail == &tail_c && c_target(o) && c_target(o)->mcu;
+    s->is_fixed_point = target && target->mcu;
     s->io = s->has_io && !strcmp(o->io, "uint8") ? ETC_U8 : ETC_I8;
+    return s->tail != &tail_c || banks_read(o, s, d);
 }
 
 static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Diag *d)
@@ -635,7 +637,8 @@ static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Di
     if (!has_all_bytes(o, p, d) || (o->refittable && !refit_keep_graph(o, p, a, d)))
         return false;
     p->session->tail = tail;
-    set_interface(o, p->session);
+    if (!set_interface(o, p->session, d))
+        return false;
     if (tail->has_backends)
         set_backends(o, p);
     return is_sound(p, d) && quant_prepare(o, p, NULL, a, d);

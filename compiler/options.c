@@ -106,8 +106,8 @@ typedef struct Flag Flag;
 
 /* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
-static CheckFn any, is_amount, is_backends, is_bind, is_choice, is_dim, is_drop, is_dump, is_method,
-    is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
+static CheckFn any, is_amount, is_backends, is_bank, is_bind, is_choice, is_dim, is_drop, is_dump,
+    is_method, is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
     is_tolerance, is_version;
 
 struct Flag {
@@ -212,6 +212,8 @@ static const Flag flag_row[] = {
      "what your build of the runtime has: selected_operators.yaml, or a list of names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
      "the CPU: generic (any), host (this one), or a name such as x86-64-v3"},
+    {"bank", 0, FLAG_LIST, AT(banks), EMIT_C, is_bank, "NAME=SIZE[:const[,section=NAME]]",
+     "a memory of the device, the fastest first, for values or (const) constants"},
     {"share-io", 0, FLAG_BOOL, AT(share_io), EMIT_C, any, NULL,
      "inputs and outputs lie in the arena, where others may take their place"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
@@ -417,6 +419,15 @@ static bool is_dim(const Parser *p, const Flag *f, const char *value)
     (void)f;
     return (s && s > value && parse_range(s + 1, &lo, &hi)) ||
            usage(p, "--dim %s is not NAME=LO..HI with 0 <= LO <= HI", value);
+}
+
+static bool is_bank(const Parser *p, const Flag *f, const char *value)
+{
+    MemoryBank b;
+    bool is_const;
+    const char *why;
+    return bank_parse(value, p->arena, &b, &is_const, &why) ||
+           usage(p, "--%s %s: %s", f->name, value, why);
 }
 
 static bool is_bind(const Parser *p, const Flag *f, const char *value)

@@ -102,6 +102,8 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     int64_t lo = place_of(v).offset, bytes = type_bytes(v->type);
     if (!is_drawn(v) || !bytes)
         return;
+    for (int i = 0; i < place_of(v).pool - 1; i++) /* banks stand one above the other */
+        lo += c->g->pool[i];
     double x = x_of(c, from), y = y_of(c, lo + bytes);
     fprintf(c->f,
             "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>", x, y,
@@ -177,6 +179,22 @@ static void put_graph(const Chart *c, const Graph *g, int at)
 
 /* -- the picture ------------------------------------------------------------------------------- */
 
+/* A line where each bank but the first starts, with its name. */
+static void put_banks(const Chart *c)
+{
+    const MemoryBanks *ram = &c->g->program->session->ram;
+    int64_t from = 0;
+    for (int i = 0; i < ram->n && i < c->g->n_pools; from += c->g->pool[i++]) {
+        double y = y_of(c, from);
+        if (i)
+            fprintf(c->f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" "
+                          "class=\"arena\"/>\n", LEFT, c->width - RIGHT, y, y);
+        fprintf(c->f, "<text x=\"%d\" y=\"%.1f\" class=\"label\">bank %s: %s of %s bytes</text>\n",
+                LEFT + 6, y - 4, ram->item[i].name, with_commas(c->a, c->g->pool[i]),
+                with_commas(c->a, ram->item[i].bytes));
+    }
+}
+
 static void put_chart(Chart *c)
 {
     for (const Node *n = c->g->first; n; n = n->next)
@@ -193,6 +211,7 @@ static void put_chart(Chart *c)
             with_commas(c->a, c->plan.scratch));
     put_axes(c);
     put_graph(c, c->g, -1);
+    put_banks(c);
     put_line(c, c->plan.arena, "arena", "arena", 0);
     put_line(c, c->plan.bound, "bound", "bound, this order", 1);
     put_line(c, c->plan.order_free, "free", "bound, any order", 2);

@@ -63,7 +63,18 @@ typedef struct RowBlocks {
 typedef struct MadeArray {
     const State *state;
     const RowBlocks *blocks;
+    int64_t reads;
 } MadeArray;
+
+/* Memory that NAME_run is given for values and scratch: the arena, or a bank. */
+typedef struct Memory {
+    const char *name, *upper; /* of the parameter and of macros: "arena", "ARENA" */
+    const char *base;         /* its bytes, as NAME_run calls them: "pool" */
+    int64_t size;             /* what there is; INT64_MAX: as much as wanted */
+    int64_t values, bytes;    /* taken by pools; by these and scratch */
+    int64_t work;             /* scratch that lies where no values do, within `bytes` */
+    bool is_used;
+} Memory;
 
 typedef struct Emit {
     const Program *p;
@@ -75,6 +86,7 @@ typedef struct Emit {
     Graph *method;
     NameSet *names;           /* of the file's scope */
     const char **constant;    /* C name of each state's array, by state index; NULL: not read */
+    int64_t *reads;           /* of its elements by one node, at most; by state index */
     const State **of_storage; /* the state whose array others with equal bytes share */
     const char **symbol;      /* C name, by symbol index */
     const Value **item_of;    /* the tensor whose element a symbol is, by symbol index, or NULL */
@@ -82,11 +94,16 @@ typedef struct Emit {
     const char **told;        /* by symbol index: where NAME_run writes a size of results that only
                                * it finds, or NULL */
     const char **in_name, **out_name; /* parameters of NAME_run */
-    int64_t *pool_base;       /* first byte of pool 1, 2, ... in the arena; by pool */
-    int64_t state_bytes, scratch_bytes, arena_bytes;
+    Memory *memory;           /* the arena, or a bank for each pool */
+    int n_memories;
+    int64_t *pool_base;       /* first byte of pool 1, 2, ... in its memory; by pool */
+    int64_t state_bytes, scratch_bytes;
+    int *rom_of;              /* by array: the bank of constants where it lies */
+    CBank *rom;               /* banks of constants */
+    int64_t macs;             /* of the node that is printed; 0: it has none */
     int64_t work_bytes;  /* working memory of kernels: ETC_WORK_BYTES of this file */
     int64_t lines_bytes; /* behind it: rows between convolutions */
-    bool uses_work, uses_pool, uses_kept; /* by NAME_run: the parts of arena and state */
+    bool uses_work, uses_kept; /* by NAME_run: scratch that all share, and the state */
     const Graph *graph;       /* whose nodes are printed: the method, or a branch of a cond */
     NameSet *run_names;       /* of NAME_run's scope */
     const Value **value;      /* of the method, by index */
@@ -104,9 +121,12 @@ typedef struct Emit {
 } Emit;
 
 bool port_is_tensor(const Value *v); /* or a number; not what an input always is */
-bool port_is_shared(const Emit *e, const Value *v); /* a tensor that lies in the arena */
-/* Bytes from the arena's start to a shared one. */
-int64_t port_offset(const Emit *e, const Value *v);
+bool port_is_shared(const Emit *e, const Value *v); /* a tensor that lies in arena or bank */
+/* The memory of a place in a pool, and bytes from the start of that. */
+Memory *memory_of(const Emit *e, Place at);
+int64_t memory_offset(const Emit *e, Place at);
+/* "(uint8_t *)arena + 64" */
+const char *memory_address(const Emit *e, const Memory *m, int64_t at);
 /* The status of NAME_run for a size out of its range, and for a guard that does not hold. */
 int status_of_symbol(const Emit *e, int i);
 int status_of_guard(const Emit *e, int i);
@@ -232,10 +252,24 @@ bool emit_mcu_group(Function *f, const Graph *body, bool *done);
 bool emit_mcu_loop(Function *f, const Graph *body, bool *done);
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
 
-/* Where as many bytes of the arena hold no value that is in use at the node in hand; notes that they
- * are taken. */
-int64_t emit_gap(Emit *e, int64_t bytes);
+enum { WORK_ALIGN = 64 };
+
+/* -- memory: c_memory.c -------------------------------------------------------------------- */
+
+/* The address of as many bytes that hold no value in use at the node in hand, in the fastest memory
+ * that has them; they are taken. */
+const char *emit_gap(Emit *e, int64_t bytes);
 void emit_lifetimes(Emit *e);
+void memory_lay_out(Emit *e); /* where pools and states lie */
+/* Gives the scratch that all share a place behind everything else; returns its address. */
+const char *memory_take_work(Emit *e);
+void memory_tell(Emit *e, CFiles *out); /* what the driver is told of banks */
+void put_memory_macros(Emit *e, Text *t);
+void put_memory_needs(Emit *e, Text *t); /* the table of the first comment */
+void put_memory_comment(Emit *e, Text *t, const Value *v); /* where a shared port lies */
+
+/* The most stack that NAME_run takes, as gcc compiles it; 0: not known: c_stack.c. */
+int stack_bytes(const Emit *e);
 
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 

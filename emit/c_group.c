@@ -284,7 +284,7 @@ static void put_call(Emit *e, const Function *f, const Ports *p, const char *nam
         if (f->uses_symbol[i])
             put(&e->run, "%s%s", comma(&n), e->symbol[i]);
     if (f->gap_bytes)
-        put(&e->run, ", (uint8_t *)arena + %" PRId64 ");\n", emit_gap(e, f->gap_bytes));
+        put(&e->run, ", %s);\n", emit_gap(e, f->gap_bytes));
     else
         put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
 }
@@ -519,5 +519,6 @@ static bool emit_call(Emit *e, const Node *n, int indent)
     if (n->op == OP_CAT && !concat_moves(e, n).any_moves)
         return true;
     Ports p = body ? group_ports(e, n, body) : node_ports(e, n);
+    e->macs = op_info[n->op].cost(n);
     return body ? emit_group_node(e, n, body, &p, indent) : emit_bare(e, n, &p, indent);
 }

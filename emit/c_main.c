@@ -3,6 +3,7 @@
  * emit/main_program.h is its fixed part; here are the tables of inputs and outputs, and a function
  * that finds each symbol in the inputs' sizes, checks the others, and sizes the outputs. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include "ir/escape.h"
 #include <inttypes.h>
 #include <string.h>
@@ -145,6 +146,13 @@ static void put_output_size(Emit *e, Text *t, int i)
     }
 }
 
+/* The pointer to a memory: "arena", or of several "bank[1]". */
+static const char *memory_in_main(const Emit *e, const Memory *m)
+{
+    bool is_bank = e->p->session->ram.n > 0;
+    return is_bank ? arena_printf(e->a, "bank[%d]", (int)(m - e->memory)) : m->name;
+}
+
 static void put_output_sizes(Emit *e, Text *t, bool is_told)
 {
     const Graph *g = e->method;
@@ -153,8 +161,9 @@ static void put_output_sizes(Emit *e, Text *t, bool is_told)
             continue;
         put_output_size(e, t, i);
         if (port_is_shared(e, g->out[i]))
-            put(t, "    out[%d].data = (unsigned char *)arena + %" PRId64 ";\n", i,
-                port_offset(e, g->out[i]));
+            put(t, "    out[%d].data = (unsigned char *)%s + %" PRId64 ";\n", i,
+                memory_in_main(e, memory_of(e, g->out[i]->place)),
+                memory_offset(e, g->out[i]->place));
         else if (!is_told)
             put(t, "    out[%d].data = grab(out[%d].n * item_bytes(&output[%d]));\n", i, i, i);
     }
@@ -214,9 +223,10 @@ static void put_shared_inputs(Emit *e, Text *t)
     const Graph *g = e->method;
     for (int i = 0; i < g->n_in; i++)
         if (port_is_shared(e, g->in[i]))
-            put(t, "    (void)memcpy((unsigned char *)arena + %" PRId64
+            put(t, "    (void)memcpy((unsigned char *)%s + %" PRId64
                 ", in[%d].data, (size_t)(in[%d].n * item_bytes(&input[%d])));\n",
-                port_offset(e, g->in[i]), i, i, i);
+                memory_in_main(e, memory_of(e, g->in[i]->place)),
+                memory_offset(e, g->in[i]->place), i, i, i);
 }
 
 static bool put_call(Emit *e, Text *t)
@@ -224,7 +234,8 @@ static bool put_call(Emit *e, Text *t)
     const Graph *g = e->method;
     bool *is_bound = NEW(e->a, bool, e->p->n_syms + 1), ok = true;
     put_stop_status(e, t);
-    put(t, "\nstatic void call(const Tensor *in, Tensor *out, void *state, void *arena)\n{\n");
+    put(t, "\nstatic void call(const Tensor *in, Tensor *out, void *state, void *%s)\n{\n",
+        e->p->session->ram.n ? "const *bank" : "arena");
     put_bind(e, t, is_bound);
     for (int i = 0; i < e->p->n_syms; i++)
         if (!is_bound[i] && !has_own_source(e, i))
@@ -245,7 +256,10 @@ static bool put_call(Emit *e, Text *t)
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i] || e->told[i])
             put(t, "%s%s, ", e->told[i] ? "&" : "", e->symbol[i]);
-    put(t, "%sarena));\n", e->state_bytes ? "state, " : "");
+    put(t, "%s", e->state_bytes ? "state, " : "");
+    for (int i = 0; i < e->n_memories; i++)
+        put(t, "%s%s", i ? ", " : "", memory_in_main(e, &e->memory[i]));
+    put(t, "));\n");
     if (any_told)
         put_output_sizes(e, t, true);
     put(t, "}\n");
@@ -301,7 +315,7 @@ static const char main_text[] =
     "    Tensor in[N_IN + 1], out[N_OUT + 1];\n"
     "    const char *dir = NULL;\n"
     "    int n_calls = 1, number = 0, n_in = 0;\n"
-    "    void *arena = grab_aligned(ARENA_BYTES), *state = grab_aligned(STATE_BYTES);\n"
+    "    GRAB_MEMORY\n"
     "    (void)memset(in, 0, sizeof in);\n"
     "    (void)memset(out, 0, sizeof out);\n"
     "    for (int i = 1; i < argc; i++) {\n"
@@ -325,7 +339,7 @@ static const char main_text[] =
     "            if (n_in != N_IN) {\n"
     "                stop(\"an input is missing; give each with --input FILE.npy\", argv[0]);\n"
     "            }\n"
-    "            call(in, out, state, arena);\n"
+    "            call(in, out, state, MEMORY);\n"
     "            if (dir != NULL) {\n"
     "                write_outputs(out, dir, number, n_calls);\n"
     "            } else {\n"
@@ -340,15 +354,48 @@ static const char main_text[] =
     "    return 0;\n"
     "}\n";
 
-static void put_main(Emit *e, Text *t)
+static void put_grab(Emit *e, Text *t)
 {
-    const char *at = strstr(main_text, "INIT_STATE");
-    put_n(t, main_text, (size_t)(at - main_text));
+    if (!e->p->session->ram.n) {
+        put(t, "void *arena = grab_aligned(ARENA_BYTES), *state = grab_aligned(STATE_BYTES);");
+        return;
+    }
+    put(t, "void *state = grab_aligned(STATE_BYTES);\n    void *const bank[] = {");
+    for (int i = 0; i < e->n_memories; i++)
+        put(t, "%sgrab_aligned(%s_BANK_%s_BYTES)", i ? ",\n                          " : "",
+            e->upper, e->memory[i].upper);
+    put(t, "};");
+}
+
+static void put_init(Emit *e, Text *t)
+{
     if (e->state_bytes)
         put(t, "%s_init_state(state);", e->name);
     else
         put(t, "(void)state;");
-    put(t, "%s", at + strlen("INIT_STATE"));
+}
+
+static void put_memory(Emit *e, Text *t)
+{
+    put(t, e->p->session->ram.n ? "bank" : "arena");
+}
+
+/* Prints main_text with what depends on the model in the place of three words. */
+static void put_main(Emit *e, Text *t)
+{
+    static const struct {
+        const char *word;
+        void (*put)(Emit *e, Text *t);
+    } part[] = {{"GRAB_MEMORY", put_grab}, {"INIT_STATE", put_init}, {"MEMORY", put_memory}};
+    const char *from = main_text;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        const char *at = strstr(from, part[i].word);
+        assert(at);
+        put_n(t, from, (size_t)(at - from));
+        part[i].put(e, t);
+        from = at + strlen(part[i].word);
+    }
+    put(t, "%s", from);
 }
 
 static void put_fixed_part(Text *t)
@@ -364,7 +411,9 @@ static bool put_body(Emit *e, Text *t)
 {
     const Graph *g = e->method;
     put(t, "enum { N_IN = %d, N_OUT = %d };\n\n", g->n_in, g->n_out);
-    put(t, "#define ARENA_BYTES %s_ARENA_BYTES\n#define STATE_BYTES ", e->upper);
+    if (!e->p->session->ram.n)
+        put(t, "#define ARENA_BYTES %s_ARENA_BYTES\n", e->upper);
+    put(t, "#define STATE_BYTES ");
     put(t, e->state_bytes ? "%s_STATE_BYTES\n\n" : "0\n\n", e->upper);
     put_table(t, "input", g->in, g->n_in);
     put_table(t, "output", g->out, g->n_out);

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { WORK_ALIGN = 64 };
-
 /* Channels and terms that weights lie in blocks of, and what terms are a multiple of. */
 typedef struct Blocks {
     int64_t channels, terms, multiple;
@@ -706,56 +704,4 @@ bool emit_mcu_group(Function *f, const Graph *body, bool *done)
         if (!emit[i](f, body, done))
             return false;
     return true;
-}
-
-/* -- working memory ---------------------------------------------------------------------------- */
-
-/* Which nodes of the method each value is in use between, as planned. */
-void emit_lifetimes(Emit *e)
-{
-    const Graph *g = e->method;
-    e->born = NEW(e->a, int, g->n_values + 1);
-    e->dies = NEW(e->a, int, g->n_values + 1);
-    int now = 0;
-    for (int i = 0; i < g->n_values; i++)
-        e->dies[i] = -1;
-    for (const Node *n = g->first; n; n = n->next, now++) {
-        for (int i = 0; i < n->n_in; i++)
-            e->dies[n->in[i]->index] = now;
-        for (int i = 0; i < n->n_out; i++) {
-            e->born[n->out[i]->index] = now;
-            e->dies[n->out[i]->index] = now;
-        }
-    }
-    for (int i = 0; i < g->n_out; i++)
-        e->dies[g->out[i]->index] = now;
-    for (int i = 0; i < g->n_updates; i++)
-        e->dies[g->update[i].value->index] = now;
-}
-
-/* The first byte behind a value that is in use now and meets [at, at + bytes), or `at`. */
-static int64_t behind(const Emit *e, int64_t at, int64_t bytes)
-{
-    for (int i = 0; i < e->method->n_values; i++) {
-        const Value *v = e->value[i];
-        if (!v || v->place.pool <= POOL_NONE || v->place.pool > e->method->n_pools ||
-            e->born[i] > e->now || e->dies[i] < e->now)
-            continue;
-        int64_t from = e->pool_base[v->place.pool] + v->place.offset;
-        int64_t end = from + type_bytes(v->type);
-        if (from < at + bytes && end > at)
-            return round_up(end, WORK_ALIGN);
-    }
-    return at;
-}
-
-int64_t emit_gap(Emit *e, int64_t bytes)
-{
-    assert(bytes > 0 && bytes % WORK_ALIGN == 0);
-    bool is_method = e->graph == e->method; /* else other values are in use too */
-    int64_t at = is_method ? 0 : round_up(e->arena_bytes, WORK_ALIGN), next;
-    while (is_method && (next = behind(e, at, bytes)) != at)
-        at = next;
-    e->arena_bytes = at + bytes > e->arena_bytes ? at + bytes : e->arena_bytes;
-    return at;
 }

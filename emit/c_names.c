@@ -66,6 +66,20 @@ bool c_name_is_free(const char *name, const char **why)
     return !*why;
 }
 
+bool c_bank_is_free(const char *name, const char **why)
+{
+    static const char *const ours[] = {"kept", "pool", "work", "i"};
+    *why = NULL;
+    if (!text_is_name(name, '_') || !isalpha((unsigned char)*name) || strlen(name) > 31)
+        *why = "is not a name of C: letters, digits and '_', at most 31";
+    else if (is_reserved(name) || hides(name))
+        *why = "is a keyword of C or C++, or spelt as names of emitted C or its headers are";
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (!strcmp(name, ours[i]))
+            *why = "is a variable of NAME_run";
+    return !*why;
+}
+
 char *c_identifier(Arena *a, const char *wish)
 {
     size_t n = strlen(wish) < MAX_IDENTIFIER ? strlen(wish) : MAX_IDENTIFIER;

@@ -55,12 +55,6 @@ bool port_is_shared(const Emit *e, const Value *v)
     return e->p->session->shares_io && port_is_tensor(v) && v->type.rank != SCALAR;
 }
 
-int64_t port_offset(const Emit *e, const Value *v)
-{
-    assert(port_is_shared(e, v) && v->place.pool > POOL_NONE);
-    return e->pool_base[v->place.pool] + v->place.offset;
-}
-
 static bool is_parameter(const Emit *e, const Value *v)
 {
     return port_is_tensor(v) && !port_is_shared(e, v);
@@ -84,7 +78,8 @@ static void put_parameters(Emit *e, Text *t)
             put(t, "%sint64_t *%s", comma(&n), e->told[i]);
     if (e->state_bytes)
         put(t, "%svoid *state", comma(&n));
-    put(t, "%svoid *arena", comma(&n));
+    for (int i = 0; i < e->n_memories; i++)
+        put(t, "%svoid *%s", comma(&n), e->memory[i].name);
 }
 
 static void put_arguments(Emit *e, Text *t)
@@ -102,7 +97,8 @@ static void put_arguments(Emit *e, Text *t)
             put(t, "%s%s", comma(&n), e->told[i] ? e->told[i] : e->symbol[i]);
     if (e->state_bytes)
         put(t, "%sstate", comma(&n));
-    put(t, "%sarena", comma(&n));
+    for (int i = 0; i < e->n_memories; i++)
+        put(t, "%s%s", comma(&n), e->memory[i].name);
 }
 
 /* -- what NAME_run returns ------------------------------------------------------------------- */
@@ -193,7 +189,7 @@ static void put_port(Emit *e, Text *t, bool is_output, int i, int width)
     if (q)
         put(t, ", (q - %" PRId64 ") * %.9g", q->zero, (double)(float)q->scale);
     if (port_is_shared(e, v))
-        put(t, ", at arena + %" PRId64, port_offset(e, v));
+        put_memory_comment(e, t, v);
     put(t, "\n");
 }
 
@@ -217,28 +213,6 @@ static void put_title(Emit *e, Text *t, const char *suffix)
     put(t,
         " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
         " * and without warranty.\n");
-}
-
-static void put_needs(Emit *e, Text *t, int64_t pools)
-{
-    put(t, " *\n");
-    if (!e->arena_bytes)
-        put(t, " *   arena      none; NULL will do\n");
-    else
-        put(t, " *   arena      %" PRId64 " bytes, 64-byte aligned\n", e->arena_bytes);
-    if (pools)
-        put(t, " *              %" PRId64 " hold values; live at once are %" PRId64 "\n", pools,
-            e->o->bound);
-    if (e->arena_bytes > pools + e->scratch_bytes)
-        put(t, " *              %" PRId64 " more are working memory of kernels, which else lies where no "
-            "value does\n", e->arena_bytes - pools - e->scratch_bytes);
-    if (e->scratch_bytes)
-        put(t, " *              %" PRId64 " are working memory of kernels\n", e->scratch_bytes);
-    if (e->state_bytes)
-        put(t, " *   state      %" PRId64 " bytes, 64-byte aligned, kept between calls;\n"
-            " *              %s_init_state fills it first\n", e->state_bytes, e->name);
-    if (constant_bytes(e))
-        put(t, " *   constants  %" PRId64 " bytes\n", constant_bytes(e));
 }
 
 static void put_ports(Emit *e, Text *t)
@@ -265,11 +239,19 @@ static void put_ports(Emit *e, Text *t)
     }
 }
 
+/* The name tells the bank, so that code which knows another does not compile. */
+static void put_offset(Emit *e, Text *t, const char *port, const Value *v)
+{
+    bool is_bank = e->p->session->ram.n > 0;
+    put(t, "#define %s_OFFSET%s%s %" PRId64 "\n", port, is_bank ? "_IN_" : "",
+        is_bank ? memory_of(e, v->place)->upper : "", memory_offset(e, v->place));
+}
+
 /* Bytes at the upper bounds, for those who give static memory. */
 static void put_sizes(Emit *e, Text *t)
 {
     const Graph *g = e->method;
-    put(t, "#define %s_ARENA_BYTES %" PRId64 "\n", e->upper, e->arena_bytes);
+    put_memory_macros(e, t);
     if (e->state_bytes)
         put(t, "#define %s_STATE_BYTES %" PRId64 "\n", e->upper, e->state_bytes);
     for (int i = 0; i < g->n_in + g->n_out; i++) {
@@ -282,7 +264,7 @@ static void put_sizes(Emit *e, Text *t)
         if (n != INT64_MAX && port_is_tensor(v))
             put(t, "#define %s_BYTES %" PRId64 "\n", port, n);
         if (port_is_shared(e, v))
-            put(t, "#define %s_OFFSET %" PRId64 "\n", port, port_offset(e, v));
+            put_offset(e, t, port, v);
         if (q) {
             put(t, "#define %s_SCALE ", port);
             put_float(t, (float)q->scale);
@@ -291,12 +273,12 @@ static void put_sizes(Emit *e, Text *t)
     }
 }
 
-static void emit_header(Emit *e, CFiles *out, int64_t pools)
+static void emit_header(Emit *e, CFiles *out)
 {
     Text t = {.a = e->a}, wrapped = {.a = e->a};
     put_title(e, &t, ".h");
     put_ports(e, &t);
-    put_needs(e, &t, pools);
+    put_memory_needs(e, &t);
     put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", e->upper, e->upper);
     put_sizes(e, &t);
@@ -337,8 +319,9 @@ static void put_pointer_checks(Emit *e, Text *t)
             put_missing(t, e->told[i], (int64_t)sizeof(int64_t), &n);
     if (e->state_bytes)
         put_missing(t, "state", POOL_ALIGN, &n);
-    if (e->arena_bytes)
-        put_missing(t, "arena", POOL_ALIGN, &n);
+    for (int i = 0; i < e->n_memories; i++)
+        if (e->memory[i].bytes)
+            put_missing(t, e->memory[i].name, POOL_ALIGN, &n);
     put(t, "%s) {\n        return 1;\n    }\n", n ? "" : "0");
 }
 
@@ -405,22 +388,25 @@ static void put_checks(Emit *e, Text *t)
     put_guard_checks(e, t, NULL);
 }
 
-static void put_run(Emit *e, Text *t, int64_t scratch_at)
+static void put_run(Emit *e, Text *t, const char *work)
 {
     put(t, "static int run(");
     put_parameters(e, t);
     put(t, ")\n{\n");
     put_checks(e, t);
-    if (e->uses_pool)
-        put(t, "    uint8_t *const pool = (uint8_t *)arena;\n");
-    else if (!e->scratch_bytes)
-        put(t, "    (void)arena;\n");
+    for (int i = 0; i < e->n_memories; i++) {
+        const Memory *m = &e->memory[i];
+        if (m->is_used)
+            put(t, "    uint8_t *const %s = (uint8_t *)%s;\n", m->base, m->name);
+        else if (!m->work)
+            put(t, "    (void)%s;\n", m->name);
+    }
     if (e->uses_kept)
         put(t, "    uint8_t *const kept = (uint8_t *)state;\n");
     if (e->locals.n)
         put_n(t, e->locals.s, e->locals.n);
-    if (e->scratch_bytes)
-        put(t, "    void *const work = (uint8_t *)arena + %" PRId64 ";\n", scratch_at);
+    if (work)
+        put(t, "    void *const work = %s;\n", work);
     put(t, "\n");
     if (e->run.n)
         put_n(t, e->run.s, e->run.n);
@@ -605,19 +591,19 @@ static void put_build(Emit *e, Text *t, const char *weights)
             e->name, weights);
 }
 
-static bool emit_source(Emit *e, CFiles *out, int64_t pools, int64_t scratch_at)
+static bool emit_source(Emit *e, CFiles *out, const char *work)
 {
     Text code = {.a = e->a}, t = {.a = e->a}, constants = {.a = e->a};
     if (e->functions.n)
         put_n(&code, e->functions.s, e->functions.n);
-    put_run(e, &code, scratch_at);
+    put_run(e, &code, work);
     put_entry(e, &code);
     if (!emit_constants(e, &constants, out))
         return false;
     const char *weights = out->n ? arena_printf(e->a, " %s_weights.S", e->name) : "";
     put_title(e, &t, ".c");
     put_ports(e, &t);
-    put_needs(e, &t, pools);
+    put_memory_needs(e, &t);
     put_build(e, &t, weights);
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_target(&t, e->target);
@@ -632,6 +618,16 @@ static bool emit_source(Emit *e, CFiles *out, int64_t pools, int64_t scratch_at)
 
 /* -- all files --------------------------------------------------------------------------------- */
 
+/* Names of parameters that only the banks have. */
+static void take_banks(const Emit *e, NameSet *names)
+{
+    const MemoryBanks *ram = &e->p->session->ram;
+    for (int i = 0; i < ram->n; i++) {
+        names_take(names, ram->item[i].name);
+        names_take(names, arena_printf(e->a, "pool_%s", ram->item[i].name));
+    }
+}
+
 static void name_ports(Emit *e)
 {
     const Graph *g = e->method;
@@ -639,6 +635,7 @@ static void name_ports(Emit *e)
     static const char *const ours[] = {"state", "arena", "pool", "kept", "work", "i"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         names_take(names, ours[i]);
+    take_banks(e, names);
     e->in_name = NEW(e->a, const char *, g->n_in + 1);
     e->out_name = NEW(e->a, const char *, g->n_out + 1);
     for (int i = 0; i < e->p->n_syms; i++)
@@ -667,6 +664,7 @@ static void name_symbols(Emit *e)
         names_take(names, ours[i]);
     for (int i = 0; c_own_names[i]; i++)
         names_take(names, c_own_names[i]);
+    take_banks(e, names);
     e->symbol = NEW(e->a, const char *, e->p->n_syms + 1);
     for (int i = 0; i < e->p->n_syms; i++)
         e->symbol[i] = names_make(names, "", e->p->sym[i]->name);
@@ -687,43 +685,15 @@ NameSet *c_scope(const Emit *e)
     return names;
 }
 
-/* All that may be read is; bytes between elements only make an array that could be spared. */
-static bool is_zero(const State *s)
-{
-    for (int64_t i = 0; s->data && i < s->n_bytes; i++)
-        if (s->data[i])
-            return false;
-    return true;
-}
-
-/* Pools lie one behind the other; a mutable state with an initial value is a constant too. */
-static void lay_out(Emit *e)
-{
-    const Program *p = e->p;
-    const Graph *g = e->method;
-    assert(!e->arena_bytes && !e->state_bytes);
-    e->pool_base = NEW(e->a, int64_t, g->n_pools + 1);
-    for (int i = 0; i < g->n_pools; i++) {
-        e->pool_base[i + 1] = e->arena_bytes;
-        e->arena_bytes = round_up(e->arena_bytes + g->pool[i], POOL_ALIGN);
-    }
-    for (int i = 0; i < p->n_states; i++) {
-        const State *s = p->state[i];
-        int64_t end = s->place.offset + type_bytes(s->type);
-        if (s->kind != ST_MUTABLE || s->place.pool != POOL_STATE)
-            continue;
-        e->state_bytes = end > e->state_bytes ? round_up(end, POOL_ALIGN) : e->state_bytes;
-        if (!is_zero(s))
-            constant_name(e, s);
-    }
-}
-
 static bool check_program(Emit *e)
 {
     const Graph *g = e->method;
     Loc loc = {.file = e->p->name};
     bool ok = true;
     const char *stem = base_name(e->o->stem);
+    if (e->p->session->ram.n && e->p->session->ram.n != g->n_pools)
+        ok = diag_error(e->d, loc, "is planned for %d banks, and --bank names %d", g->n_pools,
+                        e->p->session->ram.n);
     if (strpbrk(stem, "\"\\") || escape(e->a, ESCAPE_TERMINAL, stem) != stem)
         ok = diag_error(e->d, (Loc){0}, "emit-c: no #include can name '%s.h'; choose another name",
                         stem);
@@ -821,6 +791,7 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
               .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
     e.upper = c_upper(a, e.name);
     e.constant = NEW(a, const char *, p->n_states + 1);
+    e.reads = NEW(a, int64_t, p->n_states + 1);
     e.n_readers = count_readers(p, a);
     e.of_storage = NEW(a, const State *, p->n_storages + 1);
     e.local = NEW(a, const char *, e.method->n_values + 1);
@@ -834,22 +805,20 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     find_items(&e);
     find_told(&e);
     name_ports(&e);
-    lay_out(&e);
+    memory_lay_out(&e);
     emit_lifetimes(&e);
-    int64_t pools = e.arena_bytes;
     bool ok = emit_graph(&e, e.method, 4);
     if (!ok)
         return false;
     put_updates(&e);
     if (!put_numbers(&e))
         return false;
-    int64_t scratch_at = e.arena_bytes; /* behind what kernels took between values */
     e.scratch_bytes = e.uses_work ? e.work_bytes + round_up(e.lines_bytes, 64) : 0;
-    e.arena_bytes += e.scratch_bytes;
-    out->scratch = e.scratch_bytes;
-    if (!emit_source(&e, out, pools, scratch_at))
+    const char *work = memory_take_work(&e);
+    if (!emit_source(&e, out, work))
         return false;
-    emit_header(&e, out, pools);
+    memory_tell(&e, out);
+    emit_header(&e, out);
     for (int i = 0; i < n_targets; i++)
         if (is_variant(&e, &target_row[i]))
             emit_variant(&e, out, &target_row[i]);

@@ -128,6 +128,8 @@ const char *constant_name(Emit *e, const State *s)
     assert(s->storage < e->p->n_storages && s->index < e->p->n_states);
     const char *wish = s->fqn && *s->fqn ? s->fqn : s->name;
     const State **first = &e->of_storage[s->storage];
+    int64_t *reads = &e->reads[*first ? (*first)->index : s->index];
+    *reads = e->macs > *reads ? e->macs : *reads;
     if (e->constant[s->index])
         return e->constant[s->index];
     if (*first && same_array(*first, s))
@@ -162,11 +164,12 @@ static const char *local_name(Emit *e, const Value *v, const char *address)
 
 static void put_planned(Emit *e, Text *t, const Value *v)
 {
-    bool is_state = v->place.pool == POOL_STATE;
-    const char *base = is_state ? "kept" : "pool", *address = base;
-    int64_t at = v->place.offset + (is_state ? 0 : e->pool_base[v->place.pool]);
-    e->uses_kept = e->uses_kept || is_state;
-    e->uses_pool = e->uses_pool || !is_state;
+    Memory *m = v->place.pool == POOL_STATE ? NULL : memory_of(e, v->place);
+    const char *base = m ? m->base : "kept", *address = base;
+    int64_t at = m ? memory_offset(e, v->place) : v->place.offset;
+    e->uses_kept = e->uses_kept || !m;
+    if (m)
+        m->is_used = true;
     if (at)
         address = arena_printf(e->a, "(%s + %" PRId64 ")", base, at);
     if (is_of_method(e, v))

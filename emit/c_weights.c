@@ -1,11 +1,12 @@
 /* c_weights.c -- constants: arrays in the file, or one blob that the assembler includes. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOB_ALIGN = 64, ARRAY_LIMIT = 256 * 1024 };
+enum { BLOB_ALIGN = 64, ARRAY_ALIGN = 16, ARRAY_LIMIT = 256 * 1024 };
 
 static int64_t state_bytes(const State *s)
 {
@@ -75,6 +76,7 @@ static const char *add_array(Emit *e, const char *wish, const char *what, EtcDty
                  .type = {.dtype = t, .rank = 1, .dim = dim}};
     s->n_bytes = type_bytes(s->type);
     m.state = s;
+    m.reads = e->macs;
     PUSH(e->a, e->made, e->n_made, m);
     return name;
 }
@@ -177,14 +179,24 @@ static int n_arrays(const Emit *e)
     return e->p->n_states + e->n_made;
 }
 
+/* Where the linker puts an array, and that it needs no more room there than was counted. */
+static const char *section_mark(const Emit *e, int at)
+{
+    const char *section = e->rom ? e->rom[e->rom_of[at]].section : NULL;
+    return section ? arena_printf(e->a, " __attribute__((section(\"%s\"), aligned(%d)))", section,
+                                  ARRAY_ALIGN)
+                   : "";
+}
+
 static void put_array(Emit *e, Text *t, int at)
 {
     const State *s = array_at(e, at);
     const uint8_t *data = array_data(e, at);
     int64_t n = type_numel(s->type), size = (int64_t)etc_dtype_size((int)s->type.dtype);
     put_array_title(t, s);
-    put(t, "static const %s %s[%" PRId64 "]%s = {", c_type(s->type.dtype), array_name(e, s),
-        n ? n : 1, s->index < 0 ? " __attribute__((aligned(16)))" : unused_mark(s));
+    put(t, "static const %s %s[%" PRId64 "]%s%s = {", c_type(s->type.dtype), array_name(e, s),
+        n ? n : 1, s->index < 0 ? " __attribute__((aligned(16)))" : unused_mark(s),
+        section_mark(e, at));
     size_t line = 0; /* where it starts */
     for (int64_t i = 0; i < n; i++) {
         bool is_new = !i || t->n - line > 82;
@@ -278,13 +290,82 @@ int64_t constant_bytes(const Emit *e)
     return n;
 }
 
+/* -- banks of constants ------------------------------------------------------------------------ */
+
+typedef struct Hot {
+    double reads; /* of each byte */
+    int64_t bytes;
+    int array;
+} Hot;
+
+static int hottest_first(const void *a, const void *b)
+{
+    const Hot *x = a, *y = b;
+    if (x->reads != y->reads)
+        return x->reads < y->reads ? 1 : -1;
+    return x->array - y->array;
+}
+
+static int hot_arrays(const Emit *e, Hot *hot)
+{
+    int n = 0;
+    for (int i = 0; i < n_arrays(e); i++) {
+        const State *s = array_at(e, i);
+        if (!s)
+            continue;
+        int64_t reads = i < e->p->n_states ? e->reads[i] : e->made[i - e->p->n_states].reads;
+        int64_t bytes = state_bytes(s);
+        double each = bytes ? (double)reads / (double)bytes : 0;
+        hot[n++] = (Hot){each, round_up(bytes, ARRAY_ALIGN), i};
+    }
+    qsort(hot, (size_t)n, sizeof *hot, hottest_first);
+    return n;
+}
+
+static void open_banks(Emit *e)
+{
+    const MemoryBanks *rom = &e->p->session->rom;
+    e->rom_of = NEW(e->a, int, n_arrays(e) + 1);
+    e->rom = NEW(e->a, CBank, rom->n);
+    for (int k = 0; k < rom->n; k++)
+        e->rom[k] = (CBank){.name = rom->item[k].name, .section = rom->item[k].section,
+                            .is_const = true, .size = rom->item[k].bytes};
+}
+
+/* Each array goes into the first bank that has room, or else into the last; those first that are
+ * read most per byte. */
+static void fill_banks(Emit *e)
+{
+    const int last = e->p->session->rom.n - 1;
+    Hot *hot = NEW(e->a, Hot, n_arrays(e) + 1);
+    int n = hot_arrays(e, hot);
+    open_banks(e);
+    for (int i = 0; i < n; i++) {
+        int k = 0;
+        while (k < last && e->rom[k].bytes + hot[i].bytes > e->rom[k].size)
+            k++;
+        CBank *b = &e->rom[k];
+        const State *s = array_at(e, hot[i].array);
+        const char *text = arena_printf(e->a, "constant '%s', %" PRId64 " bytes",
+                                        s->fqn && *s->fqn ? s->fqn : array_name(e, s),
+                                        hot[i].bytes);
+        e->rom_of[hot[i].array] = k;
+        b->bytes += hot[i].bytes;
+        if (b->bytes > b->size)
+            PUSH(e->a, b->missed, b->n_missed, text);
+    }
+}
+
 bool emit_constants(Emit *e, Text *t, CFiles *out)
 {
     int64_t bytes = constant_bytes(e);
-    bool as_arrays = e->o->weights == WEIGHTS_ARRAY ||
+    const bool has_banks = e->p->session->rom.n > 0;
+    bool as_arrays = e->o->weights == WEIGHTS_ARRAY || has_banks ||
                      (e->o->weights == WEIGHTS_AUTO && bytes < ARRAY_LIMIT);
     if (!have_data(e))
         return false;
+    if (has_banks)
+        fill_banks(e);
     if (!as_arrays && bytes) {
         put_blob(e, t, out);
         return true;

@@ -53,6 +53,8 @@ void out_discard(OutBatch *b);         /* removes what is written; empties the b
 /* Whether a user's function may be called so: a name of C that no keyword, library function or text
  * of emitted C has.  False: *why says what is wrong with it. */
 bool c_name_is_free(const char *name, const char **why);
+/* The same of a bank in small letters. */
+bool c_bank_is_free(const char *name, const char **why);
 
 /* The name under which a .pte keeps what `etc refit` wants to know. */
 #define PTE_REFIT_KEY "etc.refit"
@@ -138,9 +140,20 @@ typedef struct CFile {
     OutFile out;
 } CFile;
 
+/* What a bank of the device has and the model takes of it. */
+typedef struct CBank {
+    const char *name, *section; /* section of constants: as it was given */
+    bool is_const;
+    int64_t size, bytes, values; /* bytes of it; wanted, maybe more; and those that hold values */
+    const char **missed;         /* what does not fit, as texts */
+    int n_missed;
+} CBank;
+
 typedef struct CFiles {
     CFile *file;
     int n;
+    CBank *bank; /* as --bank gives them, those of constants last; the caller checks their room */
+    int n_banks;
     int64_t scratch; /* bytes of the arena that kernels work in */
 } CFiles;
 

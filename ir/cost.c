@@ -124,6 +124,40 @@ int64_t cost_body(const Node *n)
     return cost_branches(n);
 }
 
+/* -- reads ----------------------------------------------------------------------------- */
+
+/* Adds how many elements of each value, by index, the nodes of a body read.  A product reads an
+ * element of both factors for each multiply-add; what a node before it makes of an operand is read
+ * as often. */
+static void count_reads(const Graph *body, int64_t *reads)
+{
+    for (const Node *n = body->last; n; n = n->prev) {
+        int64_t macs = op_info[n->op].cost(n), out = n->n_out ? reads[n->out[0]->index] : 0;
+        for (int i = 0; i < n->n_in; i++) {
+            int64_t own = numel(n->in[i]);
+            int64_t times = macs && i < 2 ? macs : i ? own : out;
+            int64_t *to = &reads[n->in[i]->index];
+            *to = plus(*to, times > own ? times : own);
+        }
+    }
+}
+
+void node_reads(const Node *n, int64_t *reads, Arena *tmp)
+{
+    const Graph *body = group_body(n);
+    int64_t *inside = body ? NEW(tmp, int64_t, body->n_values + 1) : NULL;
+    int64_t macs = body ? 0 : op_info[n->op].cost(n);
+    if (body)
+        count_reads(body, inside);
+    for (int i = 0; i < n->n_in; i++) {
+        int64_t own = numel(n->in[i]);
+        int64_t times = body && i < body->n_in ? inside[body->in[i]->index]
+                        : i < 2                ? macs
+                                               : own;
+        reads[i] = times > own ? times : own;
+    }
+}
+
 /* -- scratch -------------------------------------------------------------------------- */
 
 int64_t scratch_none(const Node *n)

@@ -591,6 +591,9 @@ typedef enum RegionKind { REGION_ONCE, REGION_ONE_OF, REGION_LOOP } RegionKind;
 
 RegionKind region_kind(const Node *n);
 Graph *group_body(const Node *n); /* NULL: it is no group */
+/* Counts the elements of each operand that a run of the node reads, with the upper bounds of
+ * sizes: cost.c. */
+void node_reads(const Node *n, int64_t *reads, Arena *tmp);
 bool region_has_places(const Node *n); /* the planner gives memory to the values of its graphs */
 /* Makes a loop with two graphs, `test` and `body`: a new node, to which the caller adds the
  * results.  `carried` are the values that the loop changes from turn to turn, `given` those that

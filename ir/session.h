@@ -46,6 +46,18 @@ typedef struct PortScale {
     int64_t zero;
 } PortScale;
 
+/* A memory of the device that C is written for. */
+typedef struct MemoryBank {
+    const char *name; /* in small letters: a parameter of NAME_run is called so */
+    int64_t bytes;
+    const char *section; /* of constants: where the linker puts them; NULL: with all others */
+} MemoryBank;
+
+typedef struct MemoryBanks { /* the fastest first */
+    MemoryBank *item;
+    int n;
+} MemoryBanks;
+
 struct Session {
     Arena *arena; /* the program's */
     const Tail *tail;
@@ -58,6 +70,9 @@ struct Session {
     struct PartitionReport *partition; /* what was decided; NULL before */
     struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
     bool shares_io;         /* inputs and outputs of the C lie in its arena, as the plan says */
+    MemoryBanks ram;              /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
+    MemoryBanks rom;              /* for constants of the C */
+    bool large_first;       /* banks are filled by size, as what is touched most did not fit */
     bool is_fixed_point;    /* the C is for a target that computes with integers in fixed point */
     bool has_io;            /* pass integer_io is to make inputs and outputs of float `io` */
     EtcDtype io;            /* i8 or u8 */

@@ -594,11 +594,23 @@ static void check_end(Check *c)
                                    "plan: output %%%s lies in a state", g->out[i]->name);
 }
 
+/* The last bank may be too small: the driver tells how much it would take. */
+static void check_banks(Check *c)
+{
+    const MemoryBanks *ram = &c->g->program->session->ram;
+    for (int i = 0; i < ram->n - 1 && i < c->g->n_pools; i++)
+        if (c->g->pool[i] > ram->item[i].bytes)
+            c->ok = diag_fault(c->d, FAULT_BUG, (Loc){.file = c->g->program->name},
+                               "plan: pool %d is larger than bank '%s'", i + 1,
+                               ram->item[i].name);
+}
+
 static bool check_graph(const Graph *g, Arena *tmp, Diag *d)
 {
     int n_ids = g->n_values;
     Check c = {.g = g, .method = g, .d = d, .ok = true, .tmp = tmp, .unit = 1,
                .n_ids = &n_ids};
+    check_banks(&c);
     cut_memory(&c, g);
     c.contents = NEW(tmp, int, g->n_values + 1);
     c.mix = NEW(tmp, Mix, g->n_values + 1);

@@ -4,6 +4,7 @@
 #ifndef ETC_PASSES_INTERNAL_H
 #define ETC_PASSES_INTERNAL_H
 
+#include "ir/session.h"
 #include "ir/views.h"
 #include "passes/passes.h"
 
@@ -129,7 +130,7 @@ void compare_free(Compare *c);
 bool compare_before(Compare *c, const Program *p, double k);
 bool compare_after(Compare *c, const Program *p, const char *pass, double k, Diag *d);
 
-/* -- memory: lifetime.c, pack.c, pack_exact.c ------------------------------------------------- */
+/* -- memory: lifetime.c, pack.c, pack_exact.c, plan_banks.c ----------------------------------- */
 
 /* The live range of bytes [lo, hi) of a block, both ends included.  Time 0 is before the first
  * node, time k = 1 .. n is that of node k, and outputs are read at n + 1. */
@@ -147,6 +148,8 @@ typedef struct Block {
     int start, end; /* the live range of all parts */
     int64_t bytes;  /* a multiple of PLAN_ALIGN; so are lo and hi of all parts */
     int64_t offset;
+    int pool;       /* 1, or with banks that of its bank; set when it is packed */
+    double touches; /* how often each byte is read and written: of plan_banks alone */
     const Part *part;
     int n_parts;
 } Block;
@@ -175,6 +178,14 @@ bool graph_has_bounds(const Graph *g); /* order.c: sums of all bytes do not over
 /* Chooses offsets such that blocks which are live at the same time do not overlap.  Returns the
  * end of the last block.  *is_least: it is proven that no offsets give a smaller end. */
 int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp);
+
+/* Takes blocks in their order if they fit below `size`.  Sets `fits` and their offsets, and returns
+ * the end of the last one. */
+int64_t pack_below(Blocks b, int64_t size, bool *fits, Arena *tmp);
+
+/* Sets pools and offsets of blocks that share the session's banks, and where each bank ends.  The
+ * last may end behind its size.  Returns whether no offsets give a lower end: plan_banks.c. */
+bool plan_banks(Blocks b, const Session *s, int64_t *end, Arena *tmp);
 
 /* Searches all packings of blocks with one part each for one that ends below `best`.  Sets at[]
  * and returns its end, or returns `best` if there is none.  *work limits the steps; if it is 0

@@ -411,6 +411,24 @@ static void pack_by_rules(Pack *p)
         pack_in(p, order_by(p, rule[i]), p->best_end - 1);
 }
 
+int64_t pack_below(Blocks b, int64_t size, bool *fits, Arena *tmp)
+{
+    Pack p = {.b = b, .tmp = tmp};
+    p.at = NEW(tmp, int64_t, b.n + 1);
+    p.placed = NEW(tmp, bool, b.n + 1);
+    bool has_mates = find_mates(&p);
+    int64_t end = 0;
+    for (int i = 0; i < b.n; i++) {
+        p.at[i] = has_mates ? find_gap(&p, i) : end; /* else no two share bytes */
+        fits[i] = p.at[i] <= size - b.item[i].bytes;
+        p.placed[i] = fits[i];
+        b.item[i].offset = p.at[i];
+        if (fits[i] && p.at[i] + b.item[i].bytes > end)
+            end = p.at[i] + b.item[i].bytes;
+    }
+    return end;
+}
+
 int64_t pack(Blocks b, int64_t bound, bool *is_least, Arena *tmp)
 {
     bool complete = false;

@@ -4,6 +4,7 @@
  * bounds.  On the pte tail inputs, outputs, states and results share pool 1, as in files of the
  * official exporter; states come first, at the same offsets in every method.  On the c tail inputs,
  * outputs and states are memory of the caller, and the alias set of an output lies there.
+ * If the session has banks, each of them is a pool.
  *
  * Branches of a cond are planned before the graph around them, as if that graph were their
  * caller: their operands and results have the places of the cond's.  All other values of both
@@ -13,7 +14,6 @@
  * result of a turn has bytes of its own until the end of the turn, unless it may be written over
  * the carried value. */
 #include "passes/internal.h"
-#include "ir/session.h"
 
 /* -- what cannot be planned -------------------------------------------------------------------- */
 
@@ -196,11 +196,65 @@ static void add_copied_inputs(const Plan *p, Blocks *b, Arena *tmp)
     }
 }
 
-/* Finds offsets, those of branches first, and pool 1's bytes from 0 on. */
+/* Bytes that the nodes of a graph read and write, added up by the root of the set; or, where `sum`
+ * is not NULL, all into that. */
+static void count_touches(const Graph *g, const AliasSets *a, double *by_root, double *sum,
+                          Arena *tmp)
+{
+    for (const Node *n = g->first; n; n = n->next) {
+        int64_t *reads = NEW(tmp, int64_t, n->n_in + 1);
+        node_reads(n, reads, tmp);
+        for (int i = 0; i < n->n_in + n->n_out; i++) {
+            const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+            double times = (double)(i < n->n_in ? reads[i] : type_numel(v->type));
+            *(sum ? sum : &by_root[a->root[v->index]]) +=
+                times * (double)etc_dtype_size((int)v->type.dtype);
+        }
+        for (const Graph *inner = NULL; sum && (inner = region_planned(n, inner));)
+            count_touches(inner, a, by_root, sum, tmp);
+    }
+}
+
+static void set_touches(const Plan *p, Arena *tmp)
+{
+    double *by_root = NEW(tmp, double, p->g->n_values + 1);
+    count_touches(p->g, &p->a, by_root, NULL, tmp);
+    for (int i = 0; i < p->b.n; i++) {
+        Block *b = &p->b.item[i];
+        double bytes = b->root < 0 ? 0 : by_root[b->root];
+        for (const Graph *inner = NULL; b->root < 0 && (inner = region_planned(b->node, inner));)
+            count_touches(inner, &p->a, NULL, &bytes, tmp);
+        b->touches = b->bytes ? bytes / (double)b->bytes : 0;
+    }
+}
+
+/* Places the blocks in the banks, or in one pool of any size; returns whether that is the least. */
+static bool pack_pools(Plan *p, Arena *tmp)
+{
+    Graph *g = p->g;
+    const Session *s = g->program->session;
+    bool is_least, has_banks = s->ram.n && !g->owner;
+    int n = has_banks ? s->ram.n : 1;
+    int64_t *end = NEW(tmp, int64_t, n + 1);
+    g->n_pools = 0;
+    if (has_banks) {
+        set_touches(p, tmp);
+        is_least = plan_banks(p->b, s, end, tmp);
+    } else {
+        end[0] = pack(p->b, blocks_bound(p->b, tmp), &is_least, tmp);
+    }
+    for (int i = 0; i < p->b.n && !has_banks; i++)
+        p->b.item[i].pool = 1;
+    for (int i = 0; i < n; i++)
+        PUSH(g->program->arena, g->pool, g->n_pools, end[i]);
+    return is_least;
+}
+
+/* Finds pools and offsets, those of branches first, and the bytes of pools from 0 on. */
 static Plan pack_graph(Graph *g, Arena *tmp)
 {
     Plan p = {.g = g, .a = alias_sets(g, tmp)};
-    bool is_least, all_least = true;
+    bool all_least = true;
     for (const Node *n = g->first; n; n = n->next)
         for (Graph *inner = NULL; (inner = region_planned(n, inner));) {
             Plan branch = pack_graph(inner, tmp);
@@ -210,31 +264,33 @@ static Plan pack_graph(Graph *g, Arena *tmp)
     p.b = without_states(g, blocks_of(g, p.a, tmp), tmp);
     if (g->owner)
         add_copied_inputs(&p, &p.b, tmp);
-    int64_t bytes = pack(p.b, blocks_bound(p.b, tmp), &is_least, tmp);
-    g->plan_is_least = is_least && all_least;
-    g->n_pools = 0;
-    PUSH(g->program->arena, g->pool, g->n_pools, bytes);
+    g->plan_is_least = pack_pools(&p, tmp) && all_least;
     return p;
 }
 
-/* Pool 1 of this graph starts at byte `base` of the method's. */
-static void place_graph(const Plan *p, int64_t base, Arena *tmp)
+/* Returns the place of a block in the method.  `base` is the place of byte 0 of the graph. */
+static Place place_block(const Plan *p, const Block *b, Place base)
+{
+    return (Place){p->g->owner ? base.pool : b->pool, base.offset + b->offset};
+}
+
+static void place_graph(const Plan *p, Place base, Arena *tmp)
 {
     Graph *g = p->g;
     Place *at = NEW(tmp, Place, g->n_values + 1);
-    int64_t *branch_base = NEW(tmp, int64_t, p->n_branches + 1);
+    Place *branch_base = NEW(tmp, Place, p->n_branches + 1);
     int k = 0;
-    assert(g->n_pools == 1);
+    assert(g->n_pools == 1 || !g->owner);
     place_fixed(g, p->a, at);
     if (g->owner)
         place_branch_io(g, p->a, at);
     for (int i = 0; i < p->b.n; i++)
         if (p->b.item[i].root >= 0)
-            at[p->b.item[i].root] = (Place){1, base + p->b.item[i].offset};
+            at[p->b.item[i].root] = place_block(p, &p->b.item[i], base);
     place_values(g, p->a, at);
     for (int i = 0; i < p->b.n; i++) /* in the order of the nodes, as the branches are */
         if (p->b.item[i].root < 0)
-            branch_base[k++] = base + p->b.item[i].offset;
+            branch_base[k++] = place_block(p, &p->b.item[i], base);
     k = 0;
     int next = 0;
     for (const Node *n = g->first; n; n = n->next) {
@@ -255,7 +311,7 @@ static void plan_graph(Graph *g, int64_t state_bytes, Arena *tmp)
     Plan p = pack_graph(g, tmp);
     int64_t base = g->program->session->tail->plans_states ? state_bytes : 0;
     g->pool[0] += base;
-    place_graph(&p, base, tmp);
+    place_graph(&p, (Place){1, base}, tmp);
     g->scratch = largest_scratch(g);
 }
 

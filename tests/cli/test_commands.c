@@ -759,6 +759,84 @@ Test(commands, inputs_and_outputs_may_share_the_arena)
     fails("compile $DATA/add/model.pt2 --share-io -o m.pte", 2, "--share-io");
 }
 
+/* Two banks: the first takes what it holds, the arguments are called so, torch's outputs. */
+Test(commands, values_lie_in_banks)
+{
+    expect_emitted(4, "--bank FAST=4K --bank slow=1M");
+    sh_ok("grep -q 'm_run(const float \\*[a-z_0-9]*, float \\*[a-z_0-9]*,.* void \\*fast, void \\*slow);' "
+          "m.h");
+    sh_ok("grep -q '^#define M_BANK_SLOW_BYTES [1-9]' m.h && ! grep ARENA m.h");
+    sh_ok("test $(sed -n 's/^#define M_BANK_FAST_BYTES //p' m.h) -le 4096");
+}
+
+/* Emits with a last bank that is too small, and returns the size that the message names; one byte
+ * less is refused. */
+static long least_of_last_bank(const char *command)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%s --bank slow=64", command);
+    Result r = etc(line);
+    cr_expect_eq(r.code, 1);
+    cr_expect(strstr(r.err, "error: bank 'slow' has 64 bytes, and "), "%s", r.err);
+    cr_expect(strstr(r.err, "note: does not fit: working memory of kernels, "), "%s", r.err);
+    const char *at = strstr(r.err, "--bank slow=");
+    cr_assert_not_null(at, "%s", r.err);
+    const long least = strtol(at + strlen("--bank slow="), NULL, 10);
+    snprintf(line, sizeof line, "%s --bank slow=%ld --dry-run", command, least);
+    ok(line);
+    snprintf(line, sizeof line, "%s --bank slow=%ld --dry-run", command, least - 1);
+    fails(line, 1, "would fit");
+    return least;
+}
+
+Test(commands, banks_that_are_too_small_are_refused)
+{
+    least_of_last_bank("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank slow=64", 1,
+          "note: bank 'fast' has 4096 bytes, of which ");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank rom=64:const", 1,
+          "bank 'rom' has 64 bytes, and ");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank a=1M --bank A=2M", 2, "names 'a' twice");
+    fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank r=1M:const --weights-as incbin", 2,
+          "goes into no bank");
+    expect_files("");
+}
+
+/* The operand of the product is read most, but a bank of just 1 KiB holds a large value only if it
+ * holds nothing else: that is tried if the other bank has no room for the large one. */
+Test(commands, the_largest_values_may_be_placed_first)
+{
+    write_text("s.etir", "program \"m\" stage core\n"
+                         "method @forward(%x: f32[16,16], %w: f32[16,16]) {\n"
+                         "  %b = aten._softmax.default(%x, 1, false) : f32[16,16]\n"
+                         "  %s = aten.sum.dim_IntList(%b, [0], true, dtype=f32) : f32[1,16]\n"
+                         "  %h = aten.linear.default(%s, %w, none) : f32[1,16]\n"
+                         "  %e = aten._softmax.default(%h, 1, false) : f32[1,16]\n"
+                         "  %m = aten.mul.Tensor(%b, %e) : f32[16,16]\n"
+                         "  %d = aten._softmax.default(%m, 1, false) : f32[16,16]\n"
+                         "  return %d\n}\n");
+    const long least = least_of_last_bank("emit-c s.etir -o m.c --share-io --bank fast=1K");
+    char line[256];
+    ok("emit-c s.etir -o m.c --share-io --bank fast=1K --bank slow=1M");
+    snprintf(line, sizeof line, "test $(sed -n 's/^#define M_BANK_SLOW_BYTES //p' m.h) -gt %ld",
+             least);
+    sh_ok(line);
+}
+
+Test(commands, constants_lie_in_sections)
+{
+    expect_emitted(4, "--bank flash=2K:const --bank ext=1M:const,section=.ext");
+    sh_ok("grep -q '^static const float w_.*__attribute__((section(\".ext\"), aligned(16))) = {$' m.c");
+    sh_ok("grep -q '^static const float w_[a-z0-9_]*\\[[0-9]*\\] = {$' m.c");
+    Result r = ok("emit-c $DATA/cnn_digits/model.pt2 -o m.c --json --bank fast=1M --bank "
+                  "ext=1M:const,section=.ext");
+    const Json *bank = json_get(json(&r), "banks");
+    cr_assert_eq(json_count(bank), 2);
+    cr_expect_str_eq(text(item(bank, 1), "name"), "ext");
+    cr_expect_eq(number(item(bank, 0), "size"), 1 << 20);
+    cr_expect_gt(number(item(bank, 1), "bytes"), 0);
+}
+
 Test(commands, emit_c_json_names_its_files)
 {
     Result r = ok("emit-c $DATA/linear/model.pt2 -o m.c --main --json");

@@ -44,6 +44,7 @@ static const struct {
     {"statistics", "", "--statistics s.txt", true},
     {"objective", "--objective size", "--objective latency", true},
     {"io", "", "--io int8", true},
+    {"bank", "--bank a=1M", "--bank a=2M", true},
     {"share-io", "", "--share-io", true},
     {"fast-calibrate", "", "", false}, /* wants OpenBLAS */
     {"max-drop", "", "--max-drop sqnr=30", true},

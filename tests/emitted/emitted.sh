@@ -131,6 +131,22 @@ sanitized() {
     build_and_run "gcc -std=c99 -g -O0 -fsanitize=address,undefined -fno-sanitize-recover=all" "$alone"
 }
 
+# Inputs, outputs and values in two banks: one of half the arena, and the smallest that then does.
+banked() { # model, options
+    half=$(($(sed -n 's/^#define .*_ARENA_BYTES //p' "$out/$name.h") / 2 + 16))
+    two="$2 --share-io --bank fast=$half --bank"
+    # shellcheck disable=SC2086
+    least=$("$etc" emit-c "$1" $two slow=1 --dry-run -q 2>&1 |
+        sed -n 's/.*--bank slow=\([0-9]*\) would fit.*/\1/p')
+    # shellcheck disable=SC2086
+    if [ -n "$least" ] && "$etc" emit-c "$1" $two slow=$((least - 1)) --dry-run -q 2>/dev/null; then
+        echo "a bank of $((least - 1)) bytes is enough, not $least"
+        return 1
+    fi
+    # shellcheck disable=SC2086
+    "$etc" emit-c "$1" $two slow="${least:-1}" -o "$out/$name.c" --main -q && sanitized
+}
+
 # Without --output-dir, two calls.
 prints_as_run() { # model
     # shellcheck disable=SC2086
@@ -184,6 +200,7 @@ model() { # folder
         [ -d "$c" ] && check "$name: torch's outputs of ${c##*/}" torch_agrees "$1" "$c"
     done
     check "$name: gcc -O2, no variants" build_and_run "gcc -O2" "$alone"
+    check "$name: two banks of exact sizes" banked "$1/model.pt2" ""
     check "$name: weights in a file of their own" included_weights "$1/model.pt2"
     for t in ${x86:+x86-64-v2 x86-64-v3 x86-64-v4} host; do
         one_target "$1/model.pt2" "$t" gcc
@@ -260,6 +277,7 @@ END
     check "$name: ASan and UBSan, memory of exact sizes" sanitized
     have g++ && check "$name: g++ -std=c++11" g++ -x c++ -std=c++11 -Wall -Wextra -Werror \
         -fsyntax-only "$out/$name.c"
+    check "$name: two banks of exact sizes" banked "$1" "$options"
     target=$(sed -n 's/^; TARGET //p' "$1")
     if [ -n "$target" ]; then
         check "$name: emit-c --target $target" "$etc" emit-c "$1" $options -o "$out/$name.c" --main --target "$target" -q &&

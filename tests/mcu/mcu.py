@@ -3,10 +3,14 @@
 
 Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU: its outputs must be those of the same
 file compiled for this machine and those of the other cores, bit for bit, and its instructions, code, arena and stack at most what limits.txt says.
+The stack that the header states must be enough for the compiler's frames along its call graph and for what was painted, and at most half
+more; the constants that it states must be those of the image; what lies in a bank must fit there.
 Where torch's floats are recorded, the first output has at least that many dB of them.
 Behind a model's name may stand --io: MODEL:int8.  No code of such a model adds or multiplies floats.
 --table prints what was measured in the place of that."""
+import collections
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,8 +27,10 @@ CORES = {
     "cortex-m55": ("-mcpu=cortex-m55 -mfloat-abi=hard", "mps3-an547"),
 }
 CALL = "INPUT,OUTPUT,arena"
-MODELS = {  # multiply-adds, options, arguments
+BANKS = ["--bank", "dtcm=9K", "--bank", "sram=9K", "--bank", "flash=8K:const", "--bank", "ext=24K:const,section=.ext_flash"]
+MODELS = {  # multiply-adds, options, arguments; the folder, if it is called otherwise
     "tiny_kws_dscnn": (2656768, [], CALL),
+    "kws_in_banks": (2656768, BANKS, "INPUT,OUTPUT,dtcm,sram", "tiny_kws_dscnn"),
     "tiny_ic_resnet8": (12501632, [], CALL),
     "tiny_vww_mobilenet": (7489664, [], CALL),
     "odd_shapes": (10000, [], CALL),  # strides, taps and channels that fill no block; not its true multiply-adds
@@ -35,6 +41,7 @@ MODELS = {  # multiply-adds, options, arguments
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]
+FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]
 WARN = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
 
 
@@ -64,9 +71,10 @@ class Rig:
     def emit(self, model, core):
         """Writes the model's C for a core; returns the folder."""
         name, _, io = model.partition(":")
-        data = os.path.join(self.here, name)
+        folder = (MODELS[name] + (name,))[3]
+        data = os.path.join(self.here, folder)
         if not os.path.exists(data):
-            data = os.path.join(self.root, "tests", "data", name)
+            data = os.path.join(self.root, "tests", "data", folder)
         to = os.path.join(self.dir, model.replace(":", "-"), core)
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(os.path.join(to, "calibrate"))
@@ -103,7 +111,7 @@ class Rig:
         objects = []
         for source in self.sources(to):
             objects.append(source + ".o")
-            call(*common, *(WARN if source.endswith(".c") else []), "-c", source, "-o", objects[-1])
+            call(*common, *(WARN + FRAMES if source.endswith(".c") else []), "-c", source, "-o", objects[-1])
         call(*common, "-std=gnu11", "-I", to, '-DHEADER="model.h"', '-DINPUT_H="input.h"', "-DRUN=model_run", "-DCALL=" + call_of(model),
              f"-DOUTPUT_BYTES={n_out}", f"-DARENA_BYTES={arena}", "-nostartfiles", "--specs=nano.specs",
              "-Wl,--gc-sections", "-T", os.path.join(self.here, "link.ld"), os.path.join(self.here, "start.c"),
@@ -156,14 +164,57 @@ class Rig:
                 return int(words[2], 16)
         return 0
 
+    def deepest(self, to):
+        """Bytes of the frames of model_run and of what it calls, by the compiler's call graph; the C library's are not in it."""
+        frame, calls = {}, collections.defaultdict(set)
+        for line in open(os.path.join(to, "model.c.ci")):
+            words = re.findall(r'"((?:[^"\\]|\\.)*)"', line)
+            if line.startswith("node:"):
+                bytes_ = re.search(r"(\d+) bytes \((\w+)\)", words[1])
+                if bytes_ and bytes_[2] != "static" or words[0] == "__indirect_call":
+                    raise RuntimeError(f"a frame of no fixed size: {words}")
+                frame[words[0]] = int(bytes_[1]) if bytes_ else 0
+            elif line.startswith("edge:"):
+                calls[words[0]].add(words[1])
+
+        def below(f):
+            return frame[f] + max(map(below, calls[f]), default=0)
+        return below("model_run")
+
+    def memory(self, to, stack):
+        """What the header states of stack and constants, and does not hold."""
+        text = open(os.path.join(to, "model.h")).read()
+        told = re.search(r"_STACK_BYTES (\d+)", text)
+        if not told:
+            return ["no stack is stated: a kernel has no row in emit/c_stack.c"]
+        stated, need = int(told[1]), max(stack, self.deepest(to))
+        faults = [] if need <= stated <= 1.5 * need else [f"a stack of {stated} bytes is stated, and {need} are used"]
+        lines = call("arm-none-eabi-nm", "-S", os.path.join(to, "model.elf")).splitlines()
+        symbols = [w for w in map(str.split, lines) if len(w) == 4 and w[2] in "rR" and w[3].startswith("w_")]
+        constants = re.search(r"constants +(\d+) bytes", text)
+        blob = [os.path.getsize(s + ".bin") for s in self.sources(to) if s.endswith(".S")]  # of arrays at multiples of 64
+        there = sum(int(w[1], 16) for w in symbols) + sum(blob)
+        least = int(constants[1]) - 64  # the compiler computes with what small arrays hold
+        if not least <= there <= least + 64 + len(blob) * 64 * open(os.path.join(to, "model.c")).read().count("*const w_"):
+            faults.append(f"{constants[1]} bytes of constants are stated, and {there} are there")
+        sizes = {w[1]: int(w[2], 16) for w in map(str.split, call("arm-none-eabi-objdump", "-h", os.path.join(to, "model.elf")).splitlines())
+                 if len(w) > 2 and w[0].isdigit()}
+        others = sizes[".rodata"] - sum(int(w[1], 16) for w in symbols) - sum(blob) - os.path.getsize(os.path.join(to, "input.npy"))
+        if others > 1024 + 96 * open(os.path.join(to, "model.c")).read().count("\nstatic void node_"):  # sizes of each
+            faults.append(f"{others} bytes of .rodata are neither constants nor the input")
+        if ".ext_flash" in sizes or "ext_flash" in text:
+            told = int(re.search(r"ext +(\d+) of", text)[1])
+            faults += [] if sizes[".ext_flash"] == told else [f"{sizes['.ext_flash']} bytes in .ext_flash, {told} are stated"]
+        return faults
+
     def measure(self, model, core):
         to = self.emit(model, core)
-        header = open(os.path.join(to, "model.h")).read().split()
-        arena = int(header[header.index("MODEL_ARENA_BYTES") + 1])
+        header = open(os.path.join(to, "model.h")).read()
+        arena = sum(int(n) for n in re.findall(r"define MODEL_(?:ARENA|BANK_\w+)_BYTES (\d+)", header))
         want = self.host(to)
         n_out = len(want)
         got, instructions, stack, code = self.device(to, model, core, n_out, arena)
-        faults = ([] if want == got else ["outputs differ"]) + self.floats(to)
+        faults = ([] if want == got else ["outputs differ"]) + self.floats(to) + self.memory(to, stack)
         return got, faults, self.decibels(to, model, got), instructions / MODELS[model.partition(":")[0]][0], code, arena, stack
 
 

@@ -2,7 +2,7 @@
  * is one, a painted stack, and semihosting to tell what came of it.
  *
  * HEADER, INPUT_H, RUN and CALL come from the command line: the model's header, its function, and its
- * arguments, of which `input`, `output` and `arena` are the arrays here. */
+ * arguments, of which INPUT, OUTPUT and `arena`, or the banks `dtcm` and `sram`, are here. */
 #include HEADER
 #include INPUT_H
 #include <stddef.h>
@@ -16,7 +16,11 @@ void count_stop(void);
 
 static const _Alignas(8) uint8_t input_bytes[] = {INPUT_BYTES};
 static _Alignas(8) uint8_t output_bytes[OUTPUT_BYTES];
+#if defined(MODEL_BANK_DTCM_BYTES)
+static _Alignas(64) uint8_t dtcm[MODEL_BANK_DTCM_BYTES], sram[MODEL_BANK_SRAM_BYTES];
+#else
 static _Alignas(64) uint8_t arena[ARENA_BYTES];
+#endif
 #define INPUT ((const void *)input_bytes)
 #define OUTPUT ((float *)(void *)output_bytes)
 

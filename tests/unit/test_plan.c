@@ -429,7 +429,15 @@ Test(plan, random_programs_compute_the_same_when_planned)
         Diag d = {.out = stderr};
         char *text = random_program(4 + draw(24));
         Program *p = parse(a, text, round % 2 ? &tail_c : &tail_pte, &d);
+        MemoryBank bank[] = {{.name = "fast", .bytes = 1 + draw(512)},
+                             {.name = "slow", .bytes = 1 + draw(512)},
+                             {.name = "far", .bytes = 1 << 20}};
+        if (round % 4 == 3)
+            p->session->ram = (MemoryBanks){bank, 1 + draw(3)};
+        p->session->large_first = round % 8 == 3;
         cr_assert(plan(p, true, &d), "round %d:\n%s", round, text);
+        for (int i = 0; i < p->session->ram.n - 1; i++)
+            cr_assert_leq(p->method[0]->pool[i], bank[i].bytes);
         PlanReport r = plan_report(p->method[0], a);
         cr_assert_leq(r.bound, r.arena, "round %d:\n%s", round, text);
         cr_assert_leq(r.order_free, r.bound);

@@ -1,0 +1,283 @@
+/* c_memory.c -- the memory that NAME_run is given, the arena or banks: what lies where, and how much
+ * there is.
+ *
+ * Without banks there is one memory, the arena, in which pools lie one behind the other.  With
+ * banks each of them holds its pool.  Scratch goes into the first memory that has room: at a place
+ * where no value is in use, if it is of one node, or else behind everything. */
+#include "emit/c_emit.h"
+#include "ir/session.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { POOL_ALIGN = 64 };
+
+static bool has_banks(const Emit *e)
+{
+    return e->p->session->ram.n > 0;
+}
+
+Memory *memory_of(const Emit *e, Place at)
+{
+    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
+    return &e->memory[has_banks(e) ? at.pool - 1 : 0];
+}
+
+int64_t memory_offset(const Emit *e, Place at)
+{
+    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
+    return e->pool_base[at.pool] + at.offset;
+}
+
+const char *memory_address(const Emit *e, const Memory *m, int64_t at)
+{
+    return arena_printf(e->a, "(uint8_t *)%s + %" PRId64, m->name, at);
+}
+
+/* -- layout ------------------------------------------------------------------------------------ */
+
+static void lay_out_arena(Emit *e)
+{
+    const Graph *g = e->method;
+    Memory *m = e->memory;
+    *m = (Memory){.name = "arena", .upper = "ARENA", .base = "pool", .size = INT64_MAX};
+    for (int i = 0; i < g->n_pools; i++) {
+        e->pool_base[i + 1] = m->bytes;
+        m->bytes = round_up(m->bytes + g->pool[i], POOL_ALIGN);
+    }
+    m->values = m->bytes;
+}
+
+static void lay_out_bank(Emit *e, int i)
+{
+    const MemoryBank *b = &e->p->session->ram.item[i];
+    const int64_t bytes = i < e->method->n_pools ? e->method->pool[i] : 0;
+    e->memory[i] = (Memory){.name = b->name, .upper = c_upper(e->a, b->name), .size = b->bytes,
+                            .base = arena_printf(e->a, "pool_%s", b->name), .values = bytes,
+                            .bytes = bytes};
+}
+
+/* All that may be read is; bytes between elements only make an array that could be spared. */
+static bool is_zero(const State *s)
+{
+    for (int64_t i = 0; s->data && i < s->n_bytes; i++)
+        if (s->data[i])
+            return false;
+    return true;
+}
+
+/* A mutable state with an initial value is a constant too. */
+static void lay_out_states(Emit *e)
+{
+    for (int i = 0; i < e->p->n_states; i++) {
+        const State *s = e->p->state[i];
+        int64_t end = s->place.offset + type_bytes(s->type);
+        if (s->kind != ST_MUTABLE || s->place.pool != POOL_STATE)
+            continue;
+        e->state_bytes = end > e->state_bytes ? round_up(end, POOL_ALIGN) : e->state_bytes;
+        if (!is_zero(s))
+            constant_name(e, s);
+    }
+}
+
+void memory_lay_out(Emit *e)
+{
+    assert(!e->memory && !e->state_bytes);
+    e->n_memories = has_banks(e) ? e->p->session->ram.n : 1;
+    e->memory = NEW(e->a, Memory, e->n_memories);
+    e->pool_base = NEW(e->a, int64_t, e->method->n_pools + 1);
+    if (!has_banks(e))
+        lay_out_arena(e);
+    for (int i = 0; has_banks(e) && i < e->n_memories; i++)
+        lay_out_bank(e, i);
+    lay_out_states(e);
+}
+
+/* -- scratch ----------------------------------------------------------------------------------- */
+
+/* Which nodes of the method each value is in use between, as planned. */
+void emit_lifetimes(Emit *e)
+{
+    const Graph *g = e->method;
+    e->born = NEW(e->a, int, g->n_values + 1);
+    e->dies = NEW(e->a, int, g->n_values + 1);
+    int now = 0;
+    for (int i = 0; i < g->n_values; i++)
+        e->dies[i] = -1;
+    for (const Node *n = g->first; n; n = n->next, now++) {
+        for (int i = 0; i < n->n_in; i++)
+            e->dies[n->in[i]->index] = now;
+        for (int i = 0; i < n->n_out; i++) {
+            e->born[n->out[i]->index] = now;
+            e->dies[n->out[i]->index] = now;
+        }
+    }
+    for (int i = 0; i < g->n_out; i++)
+        e->dies[g->out[i]->index] = now;
+    for (int i = 0; i < g->n_updates; i++)
+        e->dies[g->update[i].value->index] = now;
+}
+
+static bool lies_in(const Emit *e, const Value *v, const Memory *m)
+{
+    return v && v->place.pool > POOL_NONE && v->place.pool <= e->method->n_pools &&
+           memory_of(e, v->place) == m;
+}
+
+/* The first byte behind a value that is in use now and meets [at, at + bytes), or `at`. */
+static int64_t behind(const Emit *e, const Memory *m, int64_t at, int64_t bytes)
+{
+    for (int i = 0; i < e->method->n_values; i++) {
+        const Value *v = e->value[i];
+        if (!lies_in(e, v, m) || e->born[i] > e->now || e->dies[i] < e->now)
+            continue;
+        int64_t from = memory_offset(e, v->place), end = from + type_bytes(v->type);
+        if (from < at + bytes && end > at)
+            return round_up(end, WORK_ALIGN);
+    }
+    return at;
+}
+
+static bool has_room(const Emit *e, const Memory *m, int64_t end)
+{
+    return end <= m->size || m == &e->memory[e->n_memories - 1]; /* which may turn out too small */
+}
+
+const char *emit_gap(Emit *e, int64_t bytes)
+{
+    assert(bytes > 0 && bytes % WORK_ALIGN == 0);
+    bool is_method = e->graph == e->method; /* else other values are in use too */
+    Memory *m = e->memory;
+    int64_t at, next;
+    for (;; m++) {
+        at = is_method ? 0 : round_up(m->bytes, WORK_ALIGN);
+        while (is_method && (next = behind(e, m, at, bytes)) != at)
+            at = next;
+        if (has_room(e, m, at + bytes))
+            break;
+    }
+    m->bytes = at + bytes > m->bytes ? at + bytes : m->bytes;
+    return memory_address(e, m, at);
+}
+
+const char *memory_take_work(Emit *e)
+{
+    Memory *m = e->memory;
+    if (!e->scratch_bytes)
+        return NULL;
+    while (!has_room(e, m, round_up(m->bytes, POOL_ALIGN) + e->scratch_bytes))
+        m++;
+    int64_t at = round_up(m->bytes, POOL_ALIGN);
+    m->work = e->scratch_bytes;
+    m->bytes = at + e->scratch_bytes;
+    return memory_address(e, m, at);
+}
+
+/* -- what the driver is told ------------------------------------------------------------------- */
+
+static void add_missed(Emit *e, const Memory *m, CBank *b)
+{
+    for (int i = 0; i < e->method->n_values; i++) {
+        const Value *v = e->value[i];
+        if (!lies_in(e, v, m) || memory_offset(e, v->place) + type_bytes(v->type) <= m->size)
+            continue;
+        const char *from = v->def ? loc_text(v->def->loc, e->a) : "";
+        const char *text = arena_printf(e->a, "%%%s, %" PRId64 " bytes%s%s", v->name,
+                                        type_bytes(v->type), *from ? ", of " : "", from);
+        PUSH(e->a, b->missed, b->n_missed, text);
+    }
+    if (m->bytes > m->values && m->bytes > m->size) {
+        const char *text = arena_printf(e->a, "working memory of kernels, %" PRId64
+                                        " bytes behind the values", m->bytes - m->values);
+        PUSH(e->a, b->missed, b->n_missed, text);
+    }
+}
+
+void memory_tell(Emit *e, CFiles *out)
+{
+    out->scratch = e->scratch_bytes;
+    for (int i = 0; has_banks(e) && i < e->n_memories; i++) {
+        const Memory *m = &e->memory[i];
+        CBank b = {.name = m->name, .size = m->size, .bytes = m->bytes, .values = m->values};
+        add_missed(e, m, &b);
+        PUSH(e->a, out->bank, out->n_banks, b);
+    }
+    for (int i = 0; i < e->p->session->rom.n; i++)
+        PUSH(e->a, out->bank, out->n_banks, e->rom[i]);
+}
+
+/* -- what the header says ---------------------------------------------------------------------- */
+
+void put_memory_macros(Emit *e, Text *t)
+{
+    for (int i = 0; i < e->n_memories; i++) {
+        const Memory *m = &e->memory[i];
+        put(t, "#define %s_%s%s_BYTES %" PRId64 "\n", e->upper, has_banks(e) ? "BANK_" : "",
+            m->upper, m->bytes);
+        if (has_banks(e))
+            put(t, "#define %s_BANK_%s_ALIGN %d\n", e->upper, m->upper, POOL_ALIGN);
+    }
+    if (stack_bytes(e))
+        put(t, "#define %s_STACK_BYTES %d\n", e->upper, stack_bytes(e));
+}
+
+void put_memory_comment(Emit *e, Text *t, const Value *v)
+{
+    put(t, ", at %s + %" PRId64, memory_of(e, v->place)->name, memory_offset(e, v->place));
+}
+
+static void put_work_needs(Text *t, const Memory *m)
+{
+    if (m->bytes > m->values + m->work)
+        put(t, " *              %" PRId64 " more are working memory of kernels, which else lies "
+            "where no value does\n", m->bytes - m->values - m->work);
+    if (m->work)
+        put(t, " *              %" PRId64 " are working memory of kernels\n", m->work);
+}
+
+static void put_bank_needs(Text *t, const Memory *m)
+{
+    if (!m->bytes)
+        put(t, " *   %-9s  none of %" PRId64 " bytes; NULL will do\n", m->name, m->size);
+    else
+        put(t, " *   %-9s  %" PRId64 " of %" PRId64 " bytes, %d-byte aligned\n", m->name, m->bytes,
+            m->size, POOL_ALIGN);
+    if (m->values)
+        put(t, " *              %" PRId64 " hold values\n", m->values);
+    put_work_needs(t, m);
+}
+
+static void put_arena_needs(Emit *e, Text *t)
+{
+    const Memory *m = e->memory;
+    if (!m->bytes)
+        put(t, " *   arena      none; NULL will do\n");
+    else
+        put(t, " *   arena      %" PRId64 " bytes, 64-byte aligned\n", m->bytes);
+    if (m->values)
+        put(t, " *              %" PRId64 " hold values; live at once are %" PRId64 "\n", m->values,
+            e->o->bound);
+    put_work_needs(t, m);
+}
+
+void put_memory_needs(Emit *e, Text *t)
+{
+    put(t, " *\n");
+    if (!has_banks(e))
+        put_arena_needs(e, t);
+    for (int i = 0; has_banks(e) && i < e->n_memories; i++)
+        put_bank_needs(t, &e->memory[i]);
+    if (has_banks(e))
+        put(t, " *   all banks  live at once are %" PRId64 " bytes of values\n", e->o->bound);
+    if (e->state_bytes)
+        put(t, " *   state      %" PRId64 " bytes, 64-byte aligned, kept between calls;\n"
+            " *              %s_init_state fills it first\n", e->state_bytes, e->name);
+    if (constant_bytes(e))
+        put(t, " *   constants  %" PRId64 " bytes\n", constant_bytes(e));
+    for (int i = 0; i < e->p->session->rom.n; i++)
+        put(t, " *   %-9s  %" PRId64 " of %" PRId64 " bytes, constants in section %s\n",
+            e->rom[i].name, e->rom[i].bytes, e->rom[i].size,
+            e->rom[i].section ? e->rom[i].section : ".rodata");
+    if (stack_bytes(e))
+        put(t, " *   stack      at most %d bytes, if gcc 12 compiles it at -O2\n", stack_bytes(e));
+}

@@ -1,0 +1,90 @@
+/* c_stack.c -- how much stack NAME_run takes on a microcontroller.
+ *
+ * A compiler alone knows frames; these are gcc 12's at -O2, from -fstack-usage and its call graph.
+ * It puts the functions of nodes into NAME_run, whose frame is that of the largest of them, so the
+ * number of nodes does not matter.  Below it stands at most one kernel at a time, with all that it
+ * calls.  tests/mcu compares the sum with the compiler's call graph and with a painted stack. */
+#include "emit/c_emit.h"
+#include <string.h>
+
+enum { RUN_BYTES = 240 }; /* the frame of NAME_run with those of nodes */
+
+typedef enum Set { PLAIN, DSP, MVE, N_SETS } Set; /* kernels/mcu_X.h */
+
+/* Kernels that nodes call, in the order of their names, with the bytes that each set takes below
+ * NAME_run, the C library's functions for floats included.  0: no target of the set calls it, or it
+ * was not measured. */
+static const struct {
+    const char *name;
+    short bytes[N_SETS];
+} kernel_row[] = {
+    {"etc_dequantize_lanes", {64, 64, 64}}, /* a part of NAME_run, as are other steps of loops */
+    {"etc_load", {64, 64, 64}},
+    {"etc_load_i8", {64, 64, 64}},
+    {"etc_max_i32", {16, 16, 16}},
+    {"etc_mcu_adaptive_bytes", {64, 64, 64}},
+    {"etc_mcu_conv", {176, 200, 0}},
+    {"etc_mcu_depthwise", {208, 264, 0}},
+    {"etc_mcu_dequantize", {64, 16, 16}},
+    {"etc_mcu_linear", {128, 128, 128}},
+    {"etc_mcu_linear_bytes", {80, 64, 64}},
+    {"etc_mcu_long_strips", {0, 0, 208}},
+    {"etc_mcu_lookup", {16, 16, 16}},
+    {"etc_mcu_means", {80, 64, 72}},
+    {"etc_mcu_nearest_bytes", {32, 24, 24}},
+    {"etc_mcu_pointwise", {144, 160, 184}},
+    {"etc_mcu_product", {64, 64, 64}},
+    {"etc_mcu_quantize", {96, 24, 40}},
+    {"etc_mcu_strips", {0, 0, 160}},
+    {"etc_mcu_sum", {48, 40, 0}},
+    {"etc_mcu_sum_4", {0, 0, 40}},
+    {"etc_mcu_windows", {0, 0, 280}},
+    {"etc_min_i32", {16, 16, 16}},
+    {"etc_softmax_i8", {80, 64, 64}},
+    {"etc_softmax_i8_f32", {104, 56, 56}},
+    {"etc_splat", {64, 64, 64}},
+    {"etc_store", {64, 64, 64}},
+    {"etc_sum_end", {64, 64, 64}},
+    {"etc_sum_f32", {464, 416, 224}},
+    {"etc_sum_start", {64, 64, 64}},
+};
+
+enum { N_KERNELS = sizeof kernel_row / sizeof *kernel_row };
+
+/* 0: not known. */
+static int kernel_bytes(const char *name, size_t n, Set set)
+{
+    for (int i = 0; i < N_KERNELS; i++)
+        if (!strncmp(kernel_row[i].name, name, n) && !kernel_row[i].name[n])
+            return kernel_row[i].bytes[set];
+    return 0;
+}
+
+static bool find_set(const Emit *e, Set *set)
+{
+    static const char *const name[N_SETS] = {"plain", "dsp", "mve"};
+    for (int i = 0; e->target->mcu && i < N_SETS; i++)
+        if (!strcmp(e->target->mcu, name[i])) {
+            *set = (Set)i;
+            return true;
+        }
+    return false;
+}
+
+int stack_bytes(const Emit *e)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    Set set;
+    int most = 0;
+    if (!find_set(e, &set) || e->n_custom || !e->functions.n)
+        return 0;
+    for (const char *at = e->functions.s; (at = strstr(at, "etc_")); ) {
+        size_t n = strspn(at, letters);
+        int bytes = at[n] == '(' ? kernel_bytes(at, n, set) : 0; /* 0: a pointer to a function */
+        if (!bytes)
+            return 0;
+        most = bytes > most ? bytes : most;
+        at += n;
+    }
+    return RUN_BYTES + most;
+}
