@@ -105,8 +105,9 @@ ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, 
 /* c and in each lane two products of 16 bits, as etc_mix has laid these. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
-    const int32x4_t first = vmlal_laneq_s16((int32x4_t)c, vget_low_s16((int16x8_t)x), (int16x8_t)w, 0);
-    return (EtcI)vmlal_high_laneq_s16(first, (int16x8_t)x, (int16x8_t)w, 1);
+    const int16x8_t v = (int16x8_t)x, by = (int16x8_t)w;
+    const int32x4_t first = vmlal_laneq_s16((int32x4_t)c, vget_low_s16(v), by, 0);
+    return (EtcI)vmlal_high_laneq_s16(first, v, by, 1);
 }
 
 /* c and in each lane two products of neighbours of 16 bits. */
