@@ -356,10 +356,15 @@ bool build_loaded(const Options *o, Program *p, bool (*agrees)(const OutFile *f,
     return deliver(&b, build_pte(&b) && agrees(&b.files.file->out, ctx));
 }
 
-bool command_emit_c(const Options *o, Arena *a, Diag *d)
+const Program *build_c_program(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
-    return deliver(&b, build_c(&b));
+    return deliver(&b, build_c(&b)) ? b.program : NULL;
+}
+
+bool command_emit_c(const Options *o, Arena *a, Diag *d)
+{
+    return build_c_program(o, a, d) != NULL;
 }
 
 static void print_messages(const char *text, bool is_json, Arena *a)

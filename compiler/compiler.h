@@ -214,6 +214,8 @@ MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *
 
 const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
 const Target *c_target(const Options *o); /* of --target; NULL: generic */
+/* Compiles a model to C and delivers it, as `etc emit-c` does.  NULL: reported. */
+const Program *build_c_program(const Options *o, Arena *a, Diag *d);
 
 /* Compiles a loaded program to a .pte and delivers it, if `agrees` says so of the file.  False:
  * reported. */
@@ -556,16 +558,18 @@ extern const char *const batch_status_name[];
 MUST_USE bool batch_page(const Batch *b, const Causes *c, const char *totals, const char *path,
                          Arena *a, Diag *d);
 
-/* -- verify_c.c ---------------------------------------------------------------------------- */
+/* -- c_program.c: emitted C, built and called --------------------------------------------------- */
 
 typedef struct CProgram CProgram;
 
 /* Builds FILE.c, of the command line, and what emit-c wrote beside it, with $CC and $CFLAGS, in a
- * temporary folder.  NULL: reported. */
+ * temporary folder; with --target, the C that is written there of the model.  NULL: reported. */
 CProgram *c_program_build(const Options *o, Arena *a, Diag *d);
+const Graph *c_program_method(const CProgram *c); /* as it was planned, with --target */
 void c_program_end(CProgram *c); /* removes the folder; NULL: nothing */
 /* Notes a call of g's method; then runs all that were noted, in one process. */
 MUST_USE bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in);
+void c_program_stage_words(CProgram *c, const Strings *in); /* the same of --input's */
 MUST_USE bool c_program_run(CProgram *c);
 /* An output of a call of the last run.  NULL: reported. */
 const EtcTensor *c_program_output(const CProgram *c, int call, int output, int dtype, Arena *a);

@@ -165,7 +165,7 @@ static const Flag flag_row[] = {
 #include "partition/backends.def"
 #undef BACKEND
      "or portable"},
-    {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
+    {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | RUN | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
      "quantize as this recipe says"},
     {"baseline", 0, FLAG_TEXT, AT(baseline), GATE, any, "OLD.json",
      "the numbers of an earlier file"},
@@ -180,23 +180,23 @@ static const Flag flag_row[] = {
     {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL",
      "the model from which the file was made"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), VERIFY, any, "DATA", "sample inputs to run both on"},
-    {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | CHECKS | QUANTIZE, any, "DATA",
+    {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | RUN | CHECKS | QUANTIZE, any, "DATA",
      "sample inputs, which give the ranges of values"},
-    {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | CHECKS, any, "FILE",
+    {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | RUN | CHECKS, any, "FILE",
      "the ranges of values, as `etc quantize` wrote them"},
     {"statistics", 0, FLAG_OUT, AT(statistics), QUANTIZE, any, "FILE",
      "write the ranges here, for compile, emit-c and check"},
-    {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | CHECKS | QUANTIZE, is_choice,
+    {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | RUN | CHECKS | QUANTIZE, is_choice,
      "size|latency", "quantize everything possible (size), or only what gets faster (latency)"},
-    {"io", 0, FLAG_TEXT, AT(io), BUILDS | CHECKS, is_choice, "float|int8|uint8",
+    {"io", 0, FLAG_TEXT, AT(io), BUILDS | RUN | CHECKS, is_choice, "float|int8|uint8",
      "make inputs and outputs that are quantized integers (float)"},
-    {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | CHECKS | QUANTIZE, any, NULL,
-     "calibrate with OpenBLAS; the output depends on the machine and says so"},
-    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS, is_drop, "METRIC[:OUTPUT]=VALUE",
-     "keep as few layers in float as this bound allows: top1, cosine, sqnr or max_abs_error"},
+    {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | RUN | CHECKS | QUANTIZE, any,
+     NULL, "calibrate with OpenBLAS; the output depends on the machine and says so"},
+    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS | RUN, is_drop,
+     "METRIC[:OUTPUT]=VALUE", "keep as few layers in float as this bound allows: top1, cosine, sqnr or max_abs_error"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), VERIFY, is_drop, "METRIC[:OUTPUT]=VALUE",
      "exit 5 beyond this, instead of tolerances: top1, cosine, sqnr or max_abs_error"},
-    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | VERIFY, any, "FILE.npy",
+    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | RUN | VERIFY, any, "FILE.npy",
      "the right index of the largest output, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all", "delegate what gets faster by it (worth), or all that a backend takes"},
@@ -210,7 +210,7 @@ static const Flag flag_row[] = {
      "the version of ExecuTorch that will run it (" RUNTIME_NEWEST ")"},
     {"manifest", 0, FLAG_LIST, AT(manifests), DOCTOR, any, "FILE",
      "what your build of the runtime has: selected_operators.yaml, or a list of names"},
-    {"target", 0, FLAG_TEXT, AT(target), EMIT_C, is_target, "NAME",
+    {"target", 0, FLAG_TEXT, AT(target), EMIT_C | RUN, is_target, "NAME",
      "the CPU: generic (any), host (this one), or a name such as x86-64-v3"},
     {"bank", 0, FLAG_LIST, AT(banks), EMIT_C, is_bank, "NAME=SIZE[:const[,section=NAME]]",
      "a memory of the device, the fastest first, for values or (const) constants"},
@@ -811,6 +811,9 @@ static bool is_complete(const Parser *p)
                      "--verify compares with the model's own inputs and outputs: leave out --io");
     if (o->fast_calibrate && !o->calibrate)
         return usage(p, "--fast-calibrate needs --calibrate");
+    if (o->command == CMD_RUN && o->target && (o->etdump || o->memory_limit || o->work_limit))
+        return usage(p, "--target runs emitted C: --%s is for runtime-lite",
+                     o->etdump ? "etdump" : o->memory_limit ? "memory-limit" : "work-limit");
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -1,4 +1,5 @@
-/* run.c -- `etc run`: a .pte in runtime-lite, or a model compiled on the fly. */
+/* run.c -- `etc run`: a .pte in runtime-lite, or a model compiled on the fly; with --target the C that
+ * `etc emit-c` writes. */
 #include "compiler/compiler.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static const char *path_of(const Runner *r, int call, int n_calls, int i)
 static bool add_outputs(const Runner *r, const Call *call, int n_calls, OutBatch *b,
                         Strings *made)
 {
-    int n_out = etc_method_n_outputs(r->method);
+    int n_out = r->says.n_out;
     bool ok = output_folder(r->o->output_dir, made, r->arena, r->diag);
     for (int k = 0; k < n_calls && ok; k++) {
         ok = output_folder(dir_of(r, k, n_calls), made, r->arena, r->diag);
@@ -179,7 +180,7 @@ static void print_value(const Runner *r, const EtcValue *v)
 static void print_outputs(const Runner *r, const Call *call, int n_calls)
 {
     for (int k = 0; k < n_calls; k++)
-        for (int i = 0; i < etc_method_n_outputs(r->method); i++) {
+        for (int i = 0; i < r->says.n_out; i++) {
             if (n_calls > 1)
                 printf("call %d ", k);
             printf("output %d: ", i);
@@ -206,7 +207,7 @@ static void print_json(const Runner *r, const Call *call, int n_calls)
            json_text(r->arena, r->o->model), json_text(r->arena, r->says.name));
     for (int k = 0; k < n_calls; k++) {
         printf("%s{\"outputs\": [", comma(k));
-        for (int i = 0; i < etc_method_n_outputs(r->method); i++) {
+        for (int i = 0; i < r->says.n_out; i++) {
             fputs(comma(i), stdout);
             json_output(r, &call[k].out[i], r->o->output_dir ? path_of(r, k, n_calls, i) : NULL);
         }
@@ -254,9 +255,73 @@ static bool run_calls(Runner *r)
     return give_results(r, record, call, n_calls);
 }
 
+/* -- emitted C --------------------------------------------------------------------------------- */
+
+/* Inputs that do not fit are told here, where their names are known. */
+static bool inputs_fit(const Runner *r, const Graph *g, const Strings *in)
+{
+    EtcTensor *t;
+    bool ok = true;
+    if (in->n != g->n_in)
+        return diag_error(r->diag, (Loc){.file = r->o->model}, "%d input%s given, it has %d", in->n,
+                          in->n == 1 ? "" : "s", g->n_in);
+    for (int i = 0; i < g->n_in; i++)
+        ok = (g->in[i]->literal || model_input(r->o, in->item[i], g, i, r->arena, &t, r->diag)) && ok;
+    return ok;
+}
+
+static bool read_outputs(const Runner *r, const CProgram *c, const Graph *g, int k, Call *call)
+{
+    call->out = NEW(r->arena, EtcValue, g->n_out + 1);
+    for (int i = 0; i < g->n_out; i++) {
+        const Value *v = g->out[i];
+        if (v->literal || v->type.is_none)
+            continue;
+        const EtcTensor *t = c_program_output(c, k, i, (int)v->type.dtype, r->arena);
+        if (!t)
+            return false;
+        call->out[i] = (EtcValue){.tag = ETC_TENSOR, .as.tensor = (EtcTensor *)(uintptr_t)t};
+    }
+    return true;
+}
+
+static bool run_c(Runner *r, CProgram *c)
+{
+    const Graph *g = c_program_method(c);
+    int n_calls;
+    Strings *in = split_calls(r->o, r->arena, &n_calls);
+    Call *call = NEW(r->arena, Call, n_calls);
+    bool ok = true;
+    r->says = (PteMethod){.name = g->name, .n_in = g->n_in, .n_out = g->n_out};
+    for (int k = 0; k < n_calls; k++)
+        ok = inputs_fit(r, g, &in[k]) && ok;
+    for (int k = 0; k < n_calls && ok; k++)
+        c_program_stage_words(c, &in[k]);
+    ok = ok && c_program_run(c);
+    for (int k = 0; k < n_calls && ok; k++)
+        ok = read_outputs(r, c, g, k, &call[k]);
+    return ok && give_results(r, NULL, call, n_calls);
+}
+
+static bool run_target(Runner *r)
+{
+    ImportKind kind = model_kind(r->o, r->diag);
+    if (kind == IMPORT_PTE)
+        return diag_error(r->diag, (Loc){.file = r->o->model},
+                          "is a .pte: --target is for models that are compiled to C");
+    CProgram *c = kind == IMPORT_UNKNOWN ? NULL : c_program_build(r->o, r->arena, r->diag);
+    bool ok = c && run_c(r, c);
+    c_program_end(c);
+    return ok;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
 bool command_run(const Options *o, Arena *a, Diag *d)
 {
     Runner r = {.o = o, .arena = a, .diag = d, .profiles = o->etdump != NULL};
+    if (o->target)
+        return run_target(&r);
     bool ok = runner_load(&r) && runner_init(&r) && run_calls(&r);
     runner_end(&r);
     return ok;

@@ -26,10 +26,10 @@ bool runner_load(Runner *r)
     size_t n;
     ImportKind kind = model_kind(o, r->diag);
     if (kind == IMPORT_PTE && (o->dims.n || o->ops.n || o->data || o->weights || o->weights_dir ||
-                               o->backend))
+                               o->backend || o->recipe || o->io))
         return diag_error(r->diag, (Loc){.file = o->model},
-                          "is a .pte: --dim, --ops, --data, --weights, --weights-dir "
-                          "and --backend are for models that are compiled first");
+                          "is a .pte: --dim, --ops, --data, --weights, --weights-dir, "
+                          "--backend, --recipe and --io are for models that are compiled first");
     if (kind == IMPORT_PTE)
         return pte_open(o->files, o->model, &r->file, r->diag);
     const uint8_t *bytes = kind == IMPORT_UNKNOWN ? NULL : compile(r, &n);

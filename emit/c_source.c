@@ -528,13 +528,19 @@ static void put_entry(Emit *e, Text *t)
 
 /* -- instruction sets -------------------------------------------------------------------------- */
 
-/* clang's pragma sets no macros, so they are set here, and immintrin.h comes first to be left out
- * of it. */
+/* clang's pragma sets no macros, so they are set here, and the header of intrinsics stands before
+ * it to be left out of it. */
 static void put_clang_target(Text *t, const Target *of)
 {
-    put(t, "#elif defined(__clang__)\n#include <immintrin.h>\n"
-        "#pragma clang attribute push(__attribute__((target(\"%s\"))), apply_to = function)\n%s",
-        of->features, of->macros);
+    put(t, "#elif defined(__clang__)\n%s#include <%s>\n"
+        "#pragma clang attribute push(__attribute__((target(\"%s\"))), apply_to = function)\n",
+        of->macros, of->header, of->features);
+}
+
+static void put_gcc_target(Text *t, const Target *of)
+{
+    put(t, "#else\n#pragma GCC target(\"%s\")\n",
+        of->gcc_features ? of->gcc_features : of->features);
 }
 
 /* Opens NAME.c of a target: whatever flags the compiler is given, it uses these instructions. */
@@ -545,7 +551,7 @@ static void put_target(Text *t, const Target *of)
     put(t, "#if !(%s)\n#error \"etc: this file is for %s\"\n", of->condition, of->name);
     if (of->features) {
         put_clang_target(t, of);
-        put(t, "#else\n#pragma GCC target(\"%s\")\n", of->features);
+        put_gcc_target(t, of);
     }
     put(t, "#endif\n\n");
 }
@@ -569,8 +575,9 @@ static void emit_variant(Emit *e, CFiles *out, const Target *of)
     put_clang_target(&t, of);
     put(&t, "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#pragma clang attribute pop\n",
         e->upper, e->name, isa, file);
-    put(&t, "#else\n#pragma GCC target(\"%s\")\n#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n"
-        "#endif\n", of->features, e->upper, e->name, isa, file);
+    put_gcc_target(&t, of);
+    put(&t, "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#endif\n", e->upper, e->name, isa,
+        file);
     c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
 }
 
@@ -582,8 +589,8 @@ static void put_build(Emit *e, Text *t, const char *weights)
     if (of->condition)
         put(t, " *\n *   target     %s: vectors of %d bytes, fused multiply-adds %s\n", of->name,
             of->vector_bytes, of->has_fma ? "by instruction" : "emulated, which is slow");
-    if (of->flags)
-        put(t, " *\n *   target     %s: arm-none-eabi-gcc -O2 %s\n", of->name, of->flags);
+    if (of->build)
+        put(t, " *\n *   target     %s: %s\n", of->name, of->build);
     put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->name, variant_files(e, ""), weights);
     if (of->has_variants)
         put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "

@@ -104,7 +104,9 @@ typedef struct Target {
     const char *condition; /* of #if, where a compiler makes code for such machines; NULL: any */
     const char *features;  /* that code is made with, as GCC's and clang's target() spell them; NULL:
                               those of the compiler's flags */
+    const char *gcc_features; /* as GCC alone spells them; NULL: there is no difference */
     const char *macros;    /* what clang would define for them on its command line: lines of text */
+    const char *header;    /* of the intrinsics that code may call; NULL where there are no features */
     const char *isa;       /* X of runtime-lite/kernels/isa_X.h; NULL: that of the compiler's flags */
     const char *cores;     /* the table of cores in runtime-lite that has these features, and the
                               suffix of its file where it is a variant; NULL: there is none */
@@ -112,7 +114,7 @@ typedef struct Target {
                               no variant of a file for any CPU */
     const char *mcu;       /* X of kernels/mcu_X.h, for products of integers in fixed point; NULL: these
                               end in floats */
-    const char *flags;     /* of a compiler for it; NULL: none */
+    const char *build;     /* how a compiler for it is called; NULL: cc, without a flag */
     int vector_bytes;
     bool has_fma;       /* an instruction for fused multiply-add, which is emulated otherwise */
     bool has_variants;  /* files for CPUs with wider vectors go with it: all rows with a test */

@@ -5,11 +5,13 @@
 enum { WORK_BYTES = 65536, MCU_WORK_BYTES = 8192 };
 
 /* Their files compile for any machine, so that the same bits can be had there. */
-#define CORTEX_M(cpu, set, options)                                                              \
-    {                                                                                            \
-        .name = cpu, .isa = "plain", .mcu = set, .flags = "-mthumb " options, .vector_bytes = 16,   \
-        .has_fma = true, .work_bytes = MCU_WORK_BYTES                                            \
+#define FIXED_POINT(cpu, set, compiler, bytes)                                          \
+    {                                                                                   \
+        .name = cpu, .isa = "plain", .mcu = set, .build = compiler, .vector_bytes = 16, \
+        .has_fma = true, .work_bytes = bytes                                            \
     }
+#define CORTEX_M(cpu, set, options) \
+    FIXED_POINT(cpu, set, "arm-none-eabi-gcc -O2 -mthumb " options, MCU_WORK_BYTES)
 
 const Target target_row[] = {
     {.name = "generic", .vector_bytes = 16, .work_bytes = WORK_BYTES, .has_variants = true},
@@ -18,6 +20,7 @@ const Target target_row[] = {
      .condition = "defined(__x86_64__)",
      .features = "sse4.2,ssse3,popcnt",
      .macros = "",
+     .header = "immintrin.h",
      .isa = "sse2",
      .vector_bytes = 16,
      .work_bytes = WORK_BYTES},
@@ -26,6 +29,7 @@ const Target target_row[] = {
      .condition = "defined(__x86_64__)",
      .features = "avx2,fma",
      .macros = "#undef __AVX2__\n#define __AVX2__ 1\n#undef __FMA__\n#define __FMA__ 1\n",
+     .header = "immintrin.h",
      .isa = "avx2",
      .cores = "avx2",
      .test = "__builtin_cpu_supports(\"avx2\") &&\n        __builtin_cpu_supports(\"fma\")",
@@ -37,6 +41,7 @@ const Target target_row[] = {
      .condition = "defined(__x86_64__)",
      .features = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma",
      .macros = "#define __AVX512F__ 1\n#define __AVX512BW__ 1\n",
+     .header = "immintrin.h",
      .isa = "avx512",
      .cores = "avx512",
      .test = "__builtin_cpu_supports(\"avx512f\") &&\n"
@@ -53,12 +58,27 @@ const Target target_row[] = {
      .vector_bytes = 16,
      .has_fma = true,
      .work_bytes = WORK_BYTES},
+    {.name = "armv8.2-a",
+     .machine = "aarch64",
+     .condition = "defined(__aarch64__)",
+     .features = "dotprod",
+     .gcc_features = "arch=armv8.2-a+dotprod",
+     .macros = "#undef __ARM_FEATURE_DOTPROD\n#define __ARM_FEATURE_DOTPROD 1\n",
+     .header = "arm_neon.h",
+     .isa = "neon",
+     .vector_bytes = 16,
+     .has_fma = true,
+     .work_bytes = WORK_BYTES},
     CORTEX_M("cortex-m0plus", "plain", "-mcpu=cortex-m0plus"),
     CORTEX_M("cortex-m3", "plain", "-mcpu=cortex-m3"),
     CORTEX_M("cortex-m4", "dsp", "-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"),
     CORTEX_M("cortex-m7", "dsp", "-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"),
     CORTEX_M("cortex-m55", "mve", "-mcpu=cortex-m55 -mfloat-abi=hard"),
     CORTEX_M("cortex-m33", "dsp", "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16"),
+    FIXED_POINT("rv32imc", "plain", "riscv64-unknown-elf-gcc -O2 -march=rv32imc -mabi=ilp32",
+                MCU_WORK_BYTES),
+    FIXED_POINT("rv64gc", "plain", "riscv64-linux-gnu-gcc -O2 -march=rv64gc -mabi=lp64d",
+                WORK_BYTES),
 };
 
 const int n_targets = sizeof target_row / sizeof *target_row;

@@ -72,8 +72,9 @@ def untold(root):
         if "features" not in column or "isa" not in column:
             continue
         text = (root / f"runtime-lite/kernels/isa_{column['isa']}.h").read_text()
-        asked = {f"__{feature.upper()}__" for feature in column["features"].split(",")}
-        yield from ((name, macro) for macro in sorted(asked & set(re.findall(r"__\w+__", text)))
+        features = column["features"].upper().split(",")
+        asked = {f"__{feature}__" for feature in features} | {f"__ARM_FEATURE_{feature}" for feature in features}
+        yield from ((name, macro) for macro in sorted(asked & set(re.findall(r"__\w+", text)))
                     if f"#define {macro} 1" not in column["macros"])
 
 

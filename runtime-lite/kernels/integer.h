@@ -187,7 +187,7 @@ ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const E
     for (int i = 0; i < ETC_PUT_VECTORS; i++) {
         const EtcI s = *(const EtcIAnywhere *)(sum + ((i % n) * ETC_LANES));
         const EtcF by = ((__builtin_convertvector(s, EtcF) * f->scale) + f->bias) * f->inverse;
-        v[i] = (EtcI)(etc_at_most(etc_at_least(by, f->lo), f->hi) + etc_splat(12582912.0f));
+        v[i] = (EtcI)(etc_within(by, f->lo, f->hi) + etc_splat(12582912.0f));
     }
     etc_put_bytes(y, n, v, f->y_zero);
 }

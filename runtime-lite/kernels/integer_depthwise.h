@@ -49,11 +49,27 @@ ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, 
     __builtin_memcpy(to, &v, sizeof v);
 }
 
+/* Every second byte of 16, the first of each pair or, shifted by 8 bits, the second. */
+ETC_INLINE void etc_picture_second(const uint8_t *x, int shift, uint8_t flip, int32_t zero,
+                                   int16_t *to)
+{
+    EtcEight v;
+    __builtin_memcpy(&v, x, sizeof v);
+    v = (((v >> shift) & 0xff) ^ (int16_t)flip) - (int16_t)zero;
+    __builtin_memcpy(to, &v, sizeof v);
+}
+
 /* n bytes, `stride` apart, less their zero point. */
 ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, int32_t zero,
                                 int16_t *to, int64_t n)
 {
     int64_t i = 0;
+    if ((stride == 1) && (n >= 4) && (n < 8)) { /* what lies behind is written later */
+        uint8_t eight[8] = {0};
+        etc_byte_copy(x, eight, n);
+        etc_picture_eight(eight, flip, zero, to);
+        return;
+    }
     for (; (stride == 1) && ((i + 8) <= n); i += 8) {
         etc_picture_eight(x + i, flip, zero, to + i);
     }
@@ -62,15 +78,34 @@ ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, 
         i = n;
     }
 #if defined(__BYTE_ORDER__) && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+    if ((stride == 2) && (n >= 4) && (n <= 8)) {
+        uint8_t some[16] = {0};
+        etc_byte_copy(x, some, (2 * n) - 1);
+        etc_picture_second(some, 0, flip, zero, to);
+        return;
+    }
     for (; (stride == 2) && ((i + 8) < n); i += 8) { /* of 16 bytes the last is not asked for */
-        EtcEight v;
-        __builtin_memcpy(&v, x + (2 * i), sizeof v);
-        v = ((v & 0xff) ^ (int16_t)flip) - (int16_t)zero;
-        __builtin_memcpy(to + i, &v, sizeof v);
+        etc_picture_second(x + (2 * i), 0, flip, zero, to + i);
+    }
+    if ((stride == 2) && (i > 0)) { /* the last eight, from the byte before the first of them on */
+        etc_picture_second(x + (2 * (n - 8)) - 1, 8, flip, zero, to + n - 8);
+        return;
     }
 #endif
     for (; i < n; i++) {
         to[i] = (int16_t)((int32_t)(uint8_t)(x[i * stride] ^ flip) - zero);
+    }
+}
+
+/* Zeros; for the few of a border a call of memset is dear. */
+ETC_INLINE void etc_picture_border(int16_t *to, int64_t n)
+{
+    if (n > 3) {
+        __builtin_memset(to, 0, (size_t)n * 2);
+    } else if (n > 0) {
+        to[0] = 0;
+        to[n / 2] = 0;
+        to[n - 1] = 0;
     }
 }
 
@@ -87,16 +122,12 @@ ETC_INLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, 
     for (int64_t r = 0; r < rows; r++) {
         const int64_t y = iy + (r * g->sh);
         const int64_t end = ((y >= 0) && (y < g->ih)) ? etc_max_i64(all, from) : from;
-        for (int64_t i = 0; i < from; i++) {
-            to[i] = 0;
-        }
+        etc_picture_border(to, from);
         if (end > from) {
             etc_picture_run(plane + (y * g->iw) + ix + (from * g->sw), g->sw, flip, zero, to + from,
                             end - from);
         }
-        for (int64_t i = end; i < pitch; i++) {
-            to[i] = 0;
-        }
+        etc_picture_border(to + end, pitch - end);
         to += pitch;
     }
 }
@@ -120,21 +151,41 @@ ETC_INLINE EtcS etc_load_shorts(const int16_t *p)
     return v;
 }
 
+/* Adds the products of a pair of taps, from `data` on, to the sums of two vectors of outputs. */
+ETC_INLINE void etc_depthwise_pair(const int16_t *data, const int64_t *offset, uint32_t w,
+                                   EtcI sum[2])
+{
+    EtcI low, high;
+    const EtcI wv = etc_splat_i32((int32_t)w);
+    etc_mix(etc_load_shorts(data + offset[0]), etc_load_shorts(data + offset[1]), &low, &high);
+    sum[0] = etc_dot_pairs(sum[0], low, wv);
+    sum[1] = etc_dot_pairs(sum[1], high, wv);
+}
+
 /* Sums of n outputs in a run; offset and w of each pair of taps. */
 ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, const uint32_t *w,
                                    int pairs, int32_t *sums, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
-        EtcI low = etc_splat_i32(0), high = etc_splat_i32(0);
+        EtcI sum[2] = {etc_splat_i32(0), etc_splat_i32(0)};
         for (int t = 0; t < pairs; t++) {
-            EtcI l, h;
-            const EtcI wv = etc_splat_i32((int32_t)w[t]);
-            etc_mix(etc_load_shorts(data + offset[2 * t] + i),
-                    etc_load_shorts(data + offset[(2 * t) + 1] + i), &l, &h);
-            low = etc_dot_pairs(low, l, wv);
-            high = etc_dot_pairs(high, h, wv);
+            etc_depthwise_pair(data + i, offset + (2 * (int64_t)t), w[t], sum);
         }
-        etc_unmix(low, high, sums + i);
+        etc_unmix(sum[0], sum[1], sums + i);
+    }
+}
+
+/* The same of nine taps, whose places and weights stay in registers. */
+ETC_INLINE void etc_depthwise_nine(const int16_t *data, const int64_t *offset, const uint32_t *w,
+                                   int32_t *sums, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 2 * ETC_LANES) {
+        EtcI sum[2] = {etc_splat_i32(0), etc_splat_i32(0)};
+        ETC_UNROLL
+        for (int t = 0; t < 5; t++) {
+            etc_depthwise_pair(data + i, offset + (2 * (int64_t)t), w[t], sum);
+        }
+        etc_unmix(sum[0], sum[1], sums + i);
     }
 }
 
@@ -174,7 +225,7 @@ ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const E
     const int count = (int)etc_min_i64(taps, ETC_TAPS);
     etc_tap_pairs(w, count, pair);
     if (count == 9) {
-        etc_depthwise_sums(p->data, first, pair, 5, p->sums, n);
+        etc_depthwise_nine(p->data, first, pair, p->sums, n);
     } else {
         etc_depthwise_sums(p->data, first, pair, (count + 1) / 2, p->sums, n);
     }

@@ -29,7 +29,13 @@ ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
 ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint8_t flip,
                                uint32_t *to)
 {
-    for (int64_t i = 0; i < width; i += ETC_LANES) {
+    int64_t from = 0;
+    for (; (ETC_TERMS == 4) && ((from + 16) <= width); from += 16) {
+        if (etc_weave(line, from, flip, to) == 0) {
+            break;
+        }
+    }
+    for (int64_t i = from; i < width; i += ETC_LANES) {
         EtcU v = etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << (32 / ETC_TERMS));
         if (ETC_TERMS == 4) {
             v |= (etc_line_lanes(line[2] + i) << 16) | (etc_line_lanes(line[3] + i) << 24);

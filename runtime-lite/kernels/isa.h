@@ -15,6 +15,7 @@
  *   etc_load_part, etc_store_part        the first n floats, fewer than lanes and maybe negative;
  *                                        the rest is zero, or stays as it is
  *   etc_at_least, etc_at_most            lo where a < lo, hi where a > hi; a NaN stays
+ *   etc_within                           the same of numbers, whose zeros may change their sign
  *   etc_vgather                          the floats that lanes name
  *   etc_even, etc_odd                    the even lanes of a, or the odd ones, then those of b
  *   etc_fma, etc_vsqrt                   rounded once
@@ -27,8 +28,10 @@
  *   etc_widen_i8, etc_widen_half         a vector of such numbers as lanes
  *   etc_widen_eight                      eight bytes as numbers of 16 bits
  *   etc_every_second                     16 bytes of 32: the first of each pair, or the second
+ *   etc_weave                            16 bytes of four lines side by side; 0: not done
  *
- *   etc_dot, etc_dot_pairs               sums of ETC_TERMS products, of two numbers of 16 bits
+ *   etc_dot, etc_dot_pairs               sums of ETC_TERMS products; of two numbers of 16 bits that
+ *                                        etc_mix laid together, by a pair in each lane of w
  *   etc_x_terms, etc_w_terms             bytes as etc_dot takes them, where x and w differ in sign
  *   etc_term_part                        n bytes of terms, fewer than a vector, then zeros
  *   etc_lane_sums                        lane i: the sum of v[i]'s lanes

@@ -50,6 +50,12 @@ ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
     return (EtcF)_mm512_maskz_min_ps(0xffff, (__m512)hi, (__m512)a);
 }
 
+/* Numbers within lo .. hi; of zeros either sign will do. */
+ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
+{
+    return etc_at_most(etc_at_least(a, lo), hi);
+}
+
 /* The even lanes of a, then those of b. */
 ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
 {

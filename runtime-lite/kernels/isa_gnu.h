@@ -67,31 +67,6 @@ ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[1
     return 0;
 }
 
-/* Lanes of bytes without a sign. */
-ETC_INLINE EtcI etc_widen(EtcBytes b)
-{
-    return __builtin_convertvector(b, EtcI);
-}
-
-/* The low bytes of lanes. */
-ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
-{
-    return __builtin_convertvector((EtcU)v, EtcBytes);
-}
-
-ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
-{
-    etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
-}
-
-/* The low bytes of a vector, each with `add`. */
-ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
-{
-    const EtcBytes b = etc_low_bytes(v[0] + (int32_t)add);
-    (void)n;
-    __builtin_memcpy(y, &b, sizeof b);
-}
-
 /* Integers of 8 bits, a vector of them. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
@@ -104,24 +79,6 @@ ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 {
     const EtcI h = {p[0], p[1], p[2], p[3]};
     return etc_half_by_lane(h);
-}
-
-/* Eight bytes without a sign. */
-ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
-{
-    EtcEight v = {0};
-    for (int i = 0; i < 8; i++) {
-        v[i] = x[i];
-    }
-    return v;
-}
-
-/* 16 bytes, every second of 32: the first of each pair, or the second. */
-ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
-{
-    for (int i = 0; i < 16; i++) {
-        y[i] = x[(2 * i) + is_second];
-    }
 }
 
 /* n bytes of terms, fewer than a vector; the rest is zero. */

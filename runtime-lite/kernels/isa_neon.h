@@ -12,8 +12,8 @@
 #define ETC_REGISTERS 32
 #define ETC_FMA_BY_DOUBLE 0
 
-#define ETC_PUT_VECTORS 1
-#define ETC_PACKS_BYTES 0
+#define ETC_PUT_VECTORS 4
+#define ETC_PACKS_BYTES 1
 
 #if defined(__ARM_FEATURE_DOTPROD)
 #define ETC_TERMS 4
@@ -26,6 +26,12 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
+/* Numbers within lo .. hi; of zeros either sign will do. */
+ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
+{
+    return (EtcF)vminq_f32(vmaxq_f32((float32x4_t)a, (float32x4_t)lo), (float32x4_t)hi);
+}
+
 /* a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
@@ -37,8 +43,75 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
     return (EtcF)vsqrtq_f32((float32x4_t)a);
 }
 
-/* c and in each lane two products of 16 bits. */
+/* Lanes of bytes without a sign.  (gcc 12 widens and narrows vectors lane by lane.) */
+ETC_INLINE EtcI etc_widen(EtcBytes b)
+{
+    uint32_t word;
+    __builtin_memcpy(&word, &b, sizeof word);
+    return (EtcI)vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(word))));
+}
+
+/* The low bytes of lanes. */
+ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
+{
+    const uint8x16_t pairs = vuzp1q_u8((uint8x16_t)v, (uint8x16_t)v);
+    const uint32x4_t low = (uint32x4_t)vuzp1q_u8(pairs, pairs);
+    const uint32_t word = vgetq_lane_u32(low, 0);
+    EtcBytes b;
+    __builtin_memcpy(&b, &word, sizeof b);
+    return b;
+}
+
+ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
+{
+    etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
+}
+
+/* The low bytes of n of four vectors, each with `add`. */
+ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
+{
+    const uint8x16_t a = vuzp1q_u8((uint8x16_t)v[0], (uint8x16_t)v[1]);
+    const uint8x16_t b = vuzp1q_u8((uint8x16_t)v[2], (uint8x16_t)v[3]);
+    const uint8x16_t all = vaddq_u8(vuzp1q_u8(a, b), vdupq_n_u8(add));
+    __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
+}
+
+/* Eight bytes without a sign. */
+ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
+{
+    return (EtcEight)vmovl_u8(vld1_u8(x));
+}
+
+/* 16 bytes, every second of 32: the first of each pair, or the second. */
+ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
+{
+    const uint8x16x2_t v = vld2q_u8(x);
+    vst1q_u8(y, (is_second != 0) ? v.val[1] : v.val[0]);
+}
+
+/* Bytes i .. i + 15 of four lines side by side. */
+ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, uint32_t *to)
+{
+    const uint8x16_t turn = vdupq_n_u8(flip);
+    uint8x16x4_t v;
+    v.val[0] = veorq_u8(vld1q_u8(line[0] + i), turn);
+    v.val[1] = veorq_u8(vld1q_u8(line[1] + i), turn);
+    v.val[2] = veorq_u8(vld1q_u8(line[2] + i), turn);
+    v.val[3] = veorq_u8(vld1q_u8(line[3] + i), turn);
+    vst4q_u8((uint8_t *)(to + i), v);
+    return 1;
+}
+
+/* c and in each lane two products of 16 bits, as etc_mix has laid these. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
+{
+    const int16x8_t v = (int16x8_t)x, by = (int16x8_t)w;
+    const int32x4_t first = vmlal_laneq_s16((int32x4_t)c, vget_low_s16(v), by, 0);
+    return (EtcI)vmlal_high_laneq_s16(first, v, by, 1);
+}
+
+/* c and in each lane two products of neighbours of 16 bits. */
+ETC_INLINE EtcI etc_dot_neighbours(EtcI c, EtcI x, EtcI w)
 {
     const int32x4_t low = vmull_s16(vget_low_s16((int16x8_t)x), vget_low_s16((int16x8_t)w));
     const int32x4_t high = vmull_high_s16((int16x8_t)x, (int16x8_t)w);
@@ -51,7 +124,7 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #if ETC_TERMS == 4
     return (EtcI)vdotq_s32((int32x4_t)c, (int8x16_t)x, (int8x16_t)w);
 #else
-    return etc_dot_pairs(c, x, w);
+    return etc_dot_neighbours(c, x, w);
 #endif
 }
 
@@ -80,11 +153,11 @@ ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
                             vpaddq_s32((int32x4_t)v[2], (int32x4_t)v[3]));
 }
 
-/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+/* The first four numbers of a and of b; the last four. */
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
-    *low = (EtcI)vzip1q_s16((int16x8_t)a, (int16x8_t)b);
-    *high = (EtcI)vzip2q_s16((int16x8_t)a, (int16x8_t)b);
+    *low = (EtcI)vzip1q_s64((int64x2_t)a, (int64x2_t)b);
+    *high = (EtcI)vzip2q_s64((int64x2_t)a, (int64x2_t)b);
 }
 
 #endif

@@ -18,6 +18,12 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
+/* Numbers within lo .. hi; of zeros either sign will do. */
+ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
+{
+    return etc_at_most(etc_at_least(a, lo), hi);
+}
+
 /* a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
@@ -35,6 +41,59 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
         v[i] = __builtin_sqrtf(a[i]);
     }
     return v;
+}
+
+/* Lanes of bytes without a sign. */
+ETC_INLINE EtcI etc_widen(EtcBytes b)
+{
+    return __builtin_convertvector(b, EtcI);
+}
+
+/* The low bytes of lanes. */
+ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
+{
+    return __builtin_convertvector((EtcU)v, EtcBytes);
+}
+
+ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
+{
+    etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
+}
+
+/* The low bytes of a vector, each with `add`. */
+ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
+{
+    const EtcBytes b = etc_low_bytes(v[0] + (int32_t)add);
+    (void)n;
+    __builtin_memcpy(y, &b, sizeof b);
+}
+
+/* Eight bytes without a sign. */
+ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
+{
+    EtcEight v = {0};
+    for (int i = 0; i < 8; i++) {
+        v[i] = x[i];
+    }
+    return v;
+}
+
+/* 16 bytes, every second of 32: the first of each pair, or the second. */
+ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
+{
+    for (int i = 0; i < 16; i++) {
+        y[i] = x[(2 * i) + is_second];
+    }
+}
+
+/* Not done: terms lie two by two. */
+ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, uint32_t *to)
+{
+    (void)line;
+    (void)i;
+    (void)flip;
+    (void)to;
+    return 0;
 }
 
 /* c and in each lane two products of 16 bits. */

@@ -18,6 +18,16 @@ ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t 
     _mm_storeu_ps(y + (3 * y_row), _mm_movehl_ps(d, c));
 }
 
+/* Not done: shifts and ors of wide vectors are as good. */
+ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, uint32_t *to)
+{
+    (void)line;
+    (void)i;
+    (void)flip;
+    (void)to;
+    return 0;
+}
+
 /* Eight bytes without a sign. */
 ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
 {

@@ -212,6 +212,21 @@ static inline void write_images(const char *path, const char *shape, const float
     fclose(f);
 }
 
+/* -- emitted C that etc builds --------------------------------------------------------------- */
+
+/* A build without optimization is fast; temporary folders lie where the test can see them. */
+static inline void watch_builds(void)
+{
+    setenv("CFLAGS", "-O0", 1);
+    sh_ok("mkdir tmp");
+    setenv("TMPDIR", "tmp", 1);
+}
+
+static inline void no_folder_is_left(void)
+{
+    sh_ok("test -z \"$(ls -A tmp)\"");
+}
+
 /* Within 1e-4 of the size of torch's output, and of the same shape. */
 static inline void expect_close(const char *got, const char *model, const char *want)
 {
@@ -232,6 +247,21 @@ static inline void write_text(const char *path, const char *content)
     cr_assert_not_null(f);
     fputs(content, f);
     fclose(f);
+}
+
+/* c.etir, whose weights are in `side`: it has a state, an input that is always 3 and a size. */
+static inline void make_counter(void)
+{
+    write_text("c.etir", "program \"c\" stage aten\n"
+                         "sym %s in 1..8\n"
+                         "mutable %total = \"total\" : f32[2] in \"-\"+0\n"
+                         "method @forward(%x: f32[2], %k: int(3) = 3, %y: f32[%s]) {\n"
+                         "  %add = aten.add.Tensor(%total, %x, alpha=1) : f32[2]\n"
+                         "  %z = aten.mul.Scalar(%y, 2) : f32[%s]\n"
+                         "  update %total = %add\n  return %add, %z\n}\n");
+    sh("printf '\\0\\0\\0\\0\\0\\0\\200\\77' > side");
+    write_images("v.npy", "2,", (const float[]){1, -2}, 2);
+    write_images("w.npy", "3,", (const float[]){1, -2, 4}, 3);
 }
 
 #endif

@@ -118,17 +118,9 @@ Test(verify, state_goes_on)
 
 /* -- emitted C --------------------------------------------------------------------------------- */
 
-static void no_folder_is_left(void)
-{
-    cr_expect_eq(sh("test -z \"$(ls tmp)\"").code, 0);
-}
-
-/* A build without optimization is fast; temporary folders lie where the test can see them. */
 static void prepare_c(void)
 {
-    setenv("CFLAGS", "-O0", 1);
-    cr_assert_eq(sh("mkdir tmp").code, 0);
-    setenv("TMPDIR", "tmp", 1);
+    watch_builds();
     make_files();
     ok("emit-c one.etir -o one.c --main -q");
     ok("emit-c shift.etir -o shift.c --main -q");
@@ -164,16 +156,7 @@ Test(verify, c_runs_all_samples)
 Test(verify, c_keeps_state_and_takes_numbers)
 {
     prepare_c();
-    write_text("c.etir", "program \"c\" stage aten\n"
-                         "sym %s in 1..8\n"
-                         "mutable %total = \"total\" : f32[2] in \"-\"+0\n"
-                         "method @forward(%x: f32[2], %k: int(3) = 3, %y: f32[%s]) {\n"
-                         "  %add = aten.add.Tensor(%total, %x, alpha=1) : f32[2]\n"
-                         "  %z = aten.mul.Scalar(%y, 2) : f32[%s]\n"
-                         "  update %total = %add\n  return %add, %z\n}\n");
-    sh("printf '\\0\\0\\0\\0\\0\\0\\200\\77' > side");
-    write_images("v.npy", "2,", (const float[]){1, -2}, 2);
-    write_images("w.npy", "3,", (const float[]){1, -2, 4}, 3);
+    make_counter();
     ok("emit-c c.etir --data side -o c.c --main -q");
     ok("verify c.c --model c.etir --data side -q");
     Result r = ok("verify c.c --model c.etir --data side --input v.npy --input value:3 --input w.npy "
@@ -196,6 +179,10 @@ Test(verify, tells_what_stops_c)
     fails("verify one.c --model $DATA/mlp_digits/model.pt2", 1, "the program fails with exit code 1");
     sh("echo '__attribute__((constructor)) static void stop_it(void) { abort(); }' >> one_main.c");
     fails("verify one.c --model one.etir", 1, "the program was ended by signal 6");
+    sh("echo '__attribute__((constructor)) static void first(void) { (void)kill(getpid(), 4); }' "
+       "> x && cat one_main.c >> x && (echo '#define _GNU_SOURCE'; echo '#include <signal.h>'; "
+       "echo '#include <unistd.h>'; cat x) > one_main.c");
+    fails("verify one.c --model one.etir", 1, "this machine lacks instructions");
     setenv("TMPDIR", "/nowhere", 1);
     fails("verify one.c --model one.etir", 3, "cannot be made a folder");
     no_folder_is_left();

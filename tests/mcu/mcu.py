@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""mcu.py ROOT BUILD [--table] [MODEL ...]: the C of tiny int8 models on Cortex-M.  Prints TAP.
+"""mcu.py ROOT BUILD [--table] [MODEL ...]: the C of tiny models on other processors.  Prints TAP.
 
 Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU: its outputs must be those of the same
-file compiled for this machine and those of the other cores, bit for bit, and its instructions, code, arena and stack at most what limits.txt says.
-The stack that the header states must be enough for the compiler's frames along its call graph and for what was painted, and at most half
-more; the constants that it states must be those of the image; what lies in a bank must fit there.
+file compiled for this machine (of aarch64, whose files compile for nothing else: of the file for any CPU) and those of
+the other cores with the same arithmetic, bit for bit, and its instructions, code, arena and stack at most what
+limits.txt says.
+For Cortex-M, the stack that the header states must be enough for the compiler's frames along its call graph and for what
+was painted, and at most half more; the constants that it states must be those of the image; what lies in a bank must
+fit there.
 Where torch's floats are recorded, the first output has at least that many dB of them.
-Behind a model's name may stand --io: MODEL:int8.  No code of such a model adds or multiplies floats.
+Behind a model's name may stand --io: MODEL:int8.  No code of such a model adds or multiplies floats.  MODEL:f32 is
+not quantized.
 --table prints what was measured in the place of that."""
 import collections
 import os
@@ -17,15 +21,33 @@ import sys
 
 import numpy as np
 
-# What compiles for a core, and the board of QEMU that runs it.
+ARM, RISCV, LINUX = "arm-none-eabi-", "riscv64-unknown-elf-", "aarch64-linux-gnu-"
+LINK = ["-nostartfiles", "--specs=nano.specs", "-Wl,--gc-sections", "-T", "link.ld"]
+BARE = ["-nostdlib", "-Wl,--gc-sections"]
+
+
+def board(name):
+    return ["qemu-system-arm", "-M", name, "-nographic", "-monitor", "none", "-serial", "null",
+            "-semihosting-config", "enable=on,target=native", "-kernel"]
+
+
+# The tools that compile for a core, their flags, those of the linker, what runs it, and whether products of integers
+# end in fixed point.
 CORES = {
-    "cortex-m0plus": ("-mcpu=cortex-m0plus", "mps2-an385"),
-    "cortex-m3": ("-mcpu=cortex-m3", "mps2-an385"),
-    "cortex-m4": ("-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16", "mps2-an386"),
-    "cortex-m7": ("-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16", "mps2-an500"),
-    "cortex-m33": ("-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16", "mps3-an547"),
-    "cortex-m55": ("-mcpu=cortex-m55 -mfloat-abi=hard", "mps3-an547"),
+    "cortex-m0plus": (ARM, "-mthumb -mcpu=cortex-m0plus", LINK, board("mps2-an385"), True),
+    "cortex-m3": (ARM, "-mthumb -mcpu=cortex-m3", LINK, board("mps2-an385"), True),
+    "cortex-m4": (ARM, "-mthumb -mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16", LINK, board("mps2-an386"), True),
+    "cortex-m7": (ARM, "-mthumb -mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16", LINK, board("mps2-an500"), True),
+    "cortex-m33": (ARM, "-mthumb -mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16", LINK, board("mps3-an547"), True),
+    "cortex-m55": (ARM, "-mthumb -mcpu=cortex-m55 -mfloat-abi=hard", LINK, board("mps3-an547"), True),
+    "rv32imc": (RISCV, "-ffreestanding -march=rv32imc -mabi=ilp32", BARE, ["qemu-riscv32"], True),
+    "rv64gc": (RISCV, "-ffreestanding -march=rv64gc -mabi=lp64d", BARE, ["qemu-riscv64"], True),
+    "armv8-a": (LINUX, "", ["-static"], ["qemu-aarch64"], False),
+    "armv8.2-a": (LINUX, "", ["-static"], ["qemu-aarch64"], False),
 }
+# What gcc calls for arithmetic that the instructions have not.
+LONG_DIVISION = ("__aeabi_ldivmod", "__aeabi_uldivmod", "__divdi3", "__udivdi3", "__moddi3", "__umoddi3")
+SOFT_FLOAT = ("__aeabi_f", "__aeabi_d", "__aeabi_i2", "__aeabi_ui2", "__add", "__sub", "__mul", "__div", "__fix", "__float")
 CALL = "INPUT,OUTPUT,arena"
 BANKS = ["--bank", "dtcm=9K", "--bank", "sram=9K", "--bank", "flash=8K:const", "--bank", "ext=24K:const,section=.ext_flash"]
 MODELS = {  # multiply-adds, options, arguments; the folder, if it is called otherwise
@@ -40,7 +62,6 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "steps": (10000, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
-TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]
 FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]
 WARN = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
 
@@ -53,8 +74,19 @@ def call(*args):
     return r.stdout
 
 
+def tools(core):
+    prefix, _, _, run, _ = CORES[core]
+    return "cc", prefix + "gcc", prefix + "nm", prefix + "objdump", run[0]
+
+
+def parts(model):
+    """The name, the dtype of --io or "", and whether it is quantized."""
+    name, _, how = model.partition(":")
+    return name, how if how != "f32" else "", how != "f32"
+
+
 def call_of(model):
-    name, _, io = model.partition(":")
+    name, io, _ = parts(model)
     call = MODELS[name][2]
     return call.replace("OUTPUT+", "(%s_t *)(void *)OUTPUT+" % io) if io else call
 
@@ -65,12 +97,13 @@ class Rig:
         self.here = os.path.join(root, "tests", "mcu")
         self.dir = os.path.join(build, "tests", "mcu")
         os.makedirs(self.dir, exist_ok=True)
+        self.floating = {}  # outputs by model
         self.plugin = os.path.join(self.dir, "count.so")
         call("cc", "-shared", "-fPIC", "-O2", "-o", self.plugin, os.path.join(self.here, "count.c"))
 
     def emit(self, model, core):
-        """Writes the model's C for a core; returns the folder."""
-        name, _, io = model.partition(":")
+        """Writes the model's C for a target; returns the folder."""
+        name, io, quantized = parts(model)
         folder = (MODELS[name] + (name,))[3]
         data = os.path.join(self.here, folder)
         if not os.path.exists(data):
@@ -79,9 +112,9 @@ class Rig:
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(os.path.join(to, "calibrate"))
         shutil.copy(os.path.join(data, "input_0.npy"), os.path.join(to, "calibrate"))
-        call(self.etc, "emit-c", os.path.join(data, "model.pt2"), "--recipe", "int8", "--calibrate",
-             os.path.join(to, "calibrate"), "--target", core, "--main", "-q", "-o", os.path.join(to, "model.c"),
-             *MODELS[name][1], *(["--io", io] if io else []))
+        recipe = ["--recipe", "int8", "--calibrate", os.path.join(to, "calibrate")] if quantized else []
+        call(self.etc, "emit-c", os.path.join(data, "model.pt2"), *recipe, "--target", core, "--main", "-q",
+             "-o", os.path.join(to, "model.c"), *MODELS[name][1], *(["--io", io] if io else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
         if io:
             scale, zero = self.points(to, "INPUT")
@@ -92,8 +125,15 @@ class Rig:
             f.write("#define INPUT_BYTES " + ",".join(map(str, np.ascontiguousarray(x).tobytes())) + "\n")
         return to
 
+    def wanted(self, model, core, to):
+        """The outputs on this machine: of the core's file or, where the end is in floats, of the file for any CPU."""
+        if CORES[core][-1]:
+            return self.host(to)
+        if model not in self.floating:
+            self.floating[model] = self.host(self.emit(model, "generic"))
+        return self.floating[model]
+
     def host(self, to):
-        """The outputs of the same file on this machine: what `by hand` plain C makes of the steps."""
         call("cc", *WARN, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", os.path.join(to, "host"),
              *self.sources(to), os.path.join(to, "model_main.c"), "-lm")
         call(os.path.join(to, "host"), "--input", os.path.join(to, "input.npy"), "--output-dir", os.path.join(to, "out"))
@@ -105,35 +145,31 @@ class Rig:
         return [os.path.join(to, "model.c")] + ([weights] if os.path.exists(weights) else [])
 
     def device(self, to, model, core, n_out, arena):
-        flags, board = CORES[core]
+        prefix, flags, link, run, _ = CORES[core]
         elf = os.path.join(to, "model.elf")
-        common = ["arm-none-eabi-gcc", "-O2", "-mthumb", *flags.split(), "-ffunction-sections", "-fdata-sections"]
+        common = [prefix + "gcc", "-O2", *flags.split(), "-ffunction-sections", "-fdata-sections"]
         objects = []
         for source in self.sources(to):
             objects.append(source + ".o")
             call(*common, *(WARN + FRAMES if source.endswith(".c") else []), "-c", source, "-o", objects[-1])
         call(*common, "-std=gnu11", "-I", to, '-DHEADER="model.h"', '-DINPUT_H="input.h"', "-DRUN=model_run", "-DCALL=" + call_of(model),
-             f"-DOUTPUT_BYTES={n_out}", f"-DARENA_BYTES={arena}", "-nostartfiles", "--specs=nano.specs",
-             "-Wl,--gc-sections", "-T", os.path.join(self.here, "link.ld"), os.path.join(self.here, "start.c"),
-             *objects, "-lm", "-o", elf)
-        at = {s[2]: int(s[0], 16) for s in map(str.split, call("arm-none-eabi-nm", elf).splitlines()) if len(s) == 3}
+             f"-DOUTPUT_BYTES={n_out}", f"-DARENA_BYTES={arena}", "-L", self.here, *link,
+             os.path.join(self.here, "start.c"), *objects, *([] if "-nostdlib" in link else ["-lm"]), "-lgcc", "-o", elf)
+        at = {s[2]: int(s[0], 16) for s in map(str.split, call(prefix + "nm", elf).splitlines()) if len(s) == 3}
         count = os.path.join(to, "count.txt")
-        told = subprocess.run(
-            ["timeout", "300", "qemu-system-arm", "-M", board, "-nographic", "-monitor", "none", "-serial", "null",
-             "-semihosting-config", "enable=on,target=native", "-kernel", elf, "-plugin",
-             f"{self.plugin},start={at['count_start'] & ~1:#x},stop={at['count_stop'] & ~1:#x},to={count}"],
-            capture_output=True, text=True)
+        plugin = f"{self.plugin},start={at['count_start'] & ~1:#x},stop={at['count_stop'] & ~1:#x},to={count}"
+        told = subprocess.run(["timeout", "300", run[0], "-plugin", plugin, *run[1:], elf], capture_output=True, text=True)
         lines = (told.stdout + told.stderr).split()
         if len(lines) != 2:
             raise RuntimeError(f"QEMU said {lines}")
         status, stack = np.frombuffer(bytes.fromhex(lines[0]), "<u4")
         if status:
             raise RuntimeError(f"model_run returned {status}")
-        return bytes.fromhex(lines[1]), int(open(count).read()), int(stack), self.code(elf)
+        return bytes.fromhex(lines[1]), int(open(count).read()), int(stack), self.code(prefix, elf if prefix == ARM else objects[0])
 
     def decibels(self, to, model, got):
         """How far the first output is from what torch makes in floats; 0: that is not recorded."""
-        name, _, io = model.partition(":")
+        name, io, _ = parts(model)
         path = os.path.join(self.here, name, "output_0.npy")
         if not os.path.exists(path):
             return 0
@@ -148,21 +184,18 @@ class Rig:
         words = open(os.path.join(to, "model.h")).read().split()
         return (float(words[words.index(f"MODEL_{which}_0_{what}") + 1].strip("()f")) for what in ("SCALE", "ZERO"))
 
-    def floats(self, to):
-        """Functions of the C library that compute with floats, where all inputs and outputs are integers."""
+    def library(self, prefix, to):
+        """Functions of the C library that divide numbers of 64 bits, and those that compute with floats where all inputs
+        and outputs are integers."""
         names = [w for w in open(os.path.join(to, "model.h")).read().split() if w.startswith(("MODEL_INPUT", "MODEL_OUTPUT"))]
-        if sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names):
-            return []
-        there = call("arm-none-eabi-nm", os.path.join(to, "model.elf")).split()
-        return [n for n in there if n.startswith(("__aeabi_f", "__aeabi_d", "__aeabi_i2", "__aeabi_ui2"))]
+        has_floats = sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names)
+        there = call(prefix + "nm", os.path.join(to, "model.elf")).split()
+        return [n for n in there if n.startswith(LONG_DIVISION + (() if has_floats else SOFT_FLOAT))]
 
-    def code(self, elf):
-        """Bytes of instructions, and what the compiler put between them; the start file counts, constants do not."""
-        for line in call("arm-none-eabi-objdump", "-h", elf).splitlines():
-            words = line.split()
-            if len(words) > 2 and words[1] == ".text":
-                return int(words[2], 16)
-        return 0
+    def code(self, prefix, file):
+        """Bytes of instructions, and what the compiler put between them: no constants."""
+        rows = [line.split() for line in call(prefix + "objdump", "-h", file).splitlines()]
+        return sum(int(r[2], 16) for r in rows if len(r) > 2 and (r[1] + ".").startswith(".text."))
 
     def deepest(self, to):
         """Bytes of the frames of model_run and of what it calls, by the compiler's call graph; the C library's are not in it."""
@@ -211,11 +244,15 @@ class Rig:
         to = self.emit(model, core)
         header = open(os.path.join(to, "model.h")).read()
         arena = sum(int(n) for n in re.findall(r"define MODEL_(?:ARENA|BANK_\w+)_BYTES (\d+)", header))
-        want = self.host(to)
+        want = self.wanted(model, core, to)
         n_out = len(want)
         got, instructions, stack, code = self.device(to, model, core, n_out, arena)
-        faults = ([] if want == got else ["outputs differ"]) + self.floats(to) + self.memory(to, stack)
-        return got, faults, self.decibels(to, model, got), instructions / MODELS[model.partition(":")[0]][0], code, arena, stack
+        faults = [] if want == got else ["outputs differ"]
+        if CORES[core][-1]:
+            faults += self.library(CORES[core][0], to)
+        if CORES[core][0] == ARM:
+            faults += self.memory(to, stack)
+        return got, faults, self.decibels(to, model, got), instructions / MODELS[parts(model)[0]][0], code, arena, stack
 
 
 def read_limits(path):
@@ -232,16 +269,15 @@ def main():
     table = "--table" in args
     args = [a for a in args if a != "--table"]
     rig_at, models = args[:2], args[2:]
-    missing = [t for t in TOOLS if not shutil.which(t)]
+    limits = {row: most for row, most in read_limits(os.path.join(rig_at[0], "tests", "mcu", "limits.txt")).items()
+              if not models or any(m in " ".join(row) for m in models)}
+    missing = sorted({tool for _, core in limits for tool in tools(core) if not shutil.which(tool)})
     if missing:
         print(f"1..0 # SKIP no {', '.join(missing)} here")
         return 0
     rig = Rig(*rig_at)
-    limits = read_limits(os.path.join(rig.here, "limits.txt"))
     n, failed, outputs = 0, False, {}
     for (model, core), most in limits.items():
-        if models and not any(m in model + " " + core for m in models):
-            continue
         n += 1
         try:
             got, faults, near, *numbers = rig.measure(model, core)
@@ -249,7 +285,7 @@ def main():
             print(f"not ok {n} - {model} {core}\n# " + str(e).replace("\n", "\n# "))
             failed = True
             continue
-        if outputs.setdefault(model, got) != got:
+        if outputs.setdefault((model, CORES[core][-1]), got) != got:
             faults.append("another core has other outputs")
         if table:
             print(f"{model:20} {core:14} {numbers[0]:7.3f} {numbers[1]:7d} {numbers[2]:7d} {numbers[3]:6d} {near:5.1f}"

@@ -1,5 +1,6 @@
-/* start.c -- what a Cortex-M needs before and after a call of a model: vectors, an FPU where there
- * is one, a painted stack, and semihosting to tell what came of it.
+/* start.c -- what a processor needs before and after a call of a model: a painted stack, and a way
+ * to tell what came of it.  Of a Cortex-M that is vectors, an FPU where there is one, and
+ * semihosting; of the others, which qemu-user runs, calls of Linux.
  *
  * HEADER, INPUT_H, RUN and CALL come from the command line: the model's header, its function, and its
  * arguments, of which INPUT, OUTPUT and `arena`, or the banks `dtcm` and `sram`, are here. */
@@ -7,10 +8,8 @@
 #include INPUT_H
 #include <stddef.h>
 
-enum { STACK_BYTES = 16384, PAINT = 0x5a };
-extern uint32_t stack_low[], stack_top[], data_from[], data_to[], data_end[], bss_to[], bss_end[];
+enum { PAINTED = 15360, PAINT = 0x5a }; /* a Cortex-M has 16 KiB of stack */
 int main(void);
-void reset(void);
 void count_start(void);
 void count_stop(void);
 
@@ -24,6 +23,7 @@ static _Alignas(64) uint8_t arena[ARENA_BYTES];
 #define INPUT ((const void *)input_bytes)
 #define OUTPUT ((float *)(void *)output_bytes)
 
+#if defined(__arm__)
 __attribute__((noinline)) static uint32_t semihost(uint32_t op, const void *argument)
 {
     register uint32_t r0 __asm__("r0") = op;
@@ -31,6 +31,34 @@ __attribute__((noinline)) static uint32_t semihost(uint32_t op, const void *argu
     __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
     return r0;
 }
+
+static void tell(const char *text)
+{
+    semihost(4, text);
+}
+#else
+static void linux_call(long number, long a, long b, long c)
+{
+#if defined(__riscv)
+    register long a7 __asm__("a7") = number, a0 __asm__("a0") = a, a1 __asm__("a1") = b,
+                  a2 __asm__("a2") = c;
+    __asm__ volatile("ecall" : "+r"(a0) : "r"(a7), "r"(a1), "r"(a2) : "memory");
+#else
+    register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
+                  x2 __asm__("x2") = c;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+#endif
+}
+
+static void tell(const char *text)
+{
+    long n = 0;
+    while (text[n] != '\0') {
+        n++;
+    }
+    linux_call(64, 1, (long)(uintptr_t)text, n); /* write */
+}
+#endif
 
 static void tell_hex(const uint8_t *p, int n)
 {
@@ -40,7 +68,7 @@ static void tell_hex(const uint8_t *p, int n)
         text[1] = "0123456789abcdef"[p[i] & 15];
         text[2] = (i == n - 1) ? '\n' : '\0';
         text[3] = '\0';
-        semihost(4, text);
+        tell(text);
     }
 }
 
@@ -54,17 +82,9 @@ __attribute__((noinline)) void count_stop(void)
     __asm__ volatile("" ::: "memory");
 }
 
-static void fault(void)
-{
-    semihost(4, "fault\n");
-    semihost(0x18, (const void *)0x20024);
-    for (;;) {
-    }
-}
-
 int main(void)
 {
-    uint8_t *low = (uint8_t *)stack_low, *here = (uint8_t *)__builtin_frame_address(0) - 256;
+    uint8_t *here = (uint8_t *)__builtin_frame_address(0) - 256, *low = here - PAINTED;
     for (uint8_t *p = low; p < here; p++) {
         *(volatile uint8_t *)p = PAINT;
     }
@@ -77,8 +97,19 @@ int main(void)
     const uint32_t told[2] = {(uint32_t)status, (uint32_t)((here + 256) - low)};
     tell_hex((const uint8_t *)told, (int)sizeof told);
     tell_hex(output_bytes, OUTPUT_BYTES);
-    semihost(0x18, (const void *)0x20026);
     return 0;
+}
+
+#if defined(__arm__)
+extern uint32_t stack_top[], data_from[], data_to[], data_end[], bss_to[], bss_end[];
+void reset(void);
+
+static void fault(void)
+{
+    tell("fault\n");
+    semihost(0x18, (const void *)0x20024);
+    for (;;) {
+    }
 }
 
 void reset(void)
@@ -92,7 +123,40 @@ void reset(void)
         *p = 0;
     }
     main();
+    semihost(0x18, (const void *)0x20026);
 }
 
 __attribute__((section(".vectors"), used)) static void *const vectors[16] = {
     stack_top, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault};
+#elif defined(__riscv) /* there is no C library; of aarch64 there is one, which starts it */
+void *memcpy(void *to, const void *from, size_t n);
+void *memset(void *to, int byte, size_t n);
+void start(void);
+
+__attribute__((optimize("no-tree-loop-distribute-patterns"))) void *memcpy(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+    }
+    return to;
+}
+
+__attribute__((optimize("no-tree-loop-distribute-patterns"))) void *memset(void *to, int byte, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        ((uint8_t *)to)[i] = (uint8_t)byte;
+    }
+    return to;
+}
+
+void start(void)
+{
+    main();
+    linux_call(93, 0, 0, 0); /* exit */
+}
+
+__asm__(".globl _start\n"
+        "_start:\n"
+        ".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\n"
+        "j start\n");
+#endif

@@ -1,5 +1,6 @@
-/* verify_c.c -- the emitted C of `etc verify FILE.c`: built by the system's C compiler in a temporary
- * folder and called as a program, OUT_main.c, which reads and writes .npy files.
+/* c_program.c -- the emitted C of `etc verify FILE.c` and `etc run --target`: built by the system's
+ * C compiler in a temporary folder and called as a program, OUT_main.c, which reads and writes .npy
+ * files.
  *
  * Words reach compiler and program as they are, without a shell. */
 #define _GNU_SOURCE
@@ -8,10 +9,12 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +25,8 @@ struct CProgram {
     Arena *arena;
     Diag *diag;
     const char *folder, *path; /* the temporary folder, the program in it */
+    const char *source;        /* OUT.c */
+    const Program *model;      /* of which it was emitted here; NULL: it was there */
     const char *outputs;       /* where the last run wrote */
     Strings word;              /* of the next run */
     int n_calls, n_ran, n_runs;    /* that are staged, of the last run, and runs */
@@ -63,8 +68,24 @@ static int start(char *const *word, const char *err, pid_t *pid)
     return code;
 }
 
-/* Runs a program, which messages call `what`, to its end. */
-static bool run(CProgram *c, Strings *word, const char *what)
+static bool has_ended_well(CProgram *c, int status, const char *what, const char *err)
+{
+    const Loc loc = {.file = c->o->model};
+    if (WIFEXITED(status) && !WEXITSTATUS(status))
+        return true;
+    if (WIFSIGNALED(status))
+        diag_error(c->diag, loc, "%s was ended by signal %d, %s", what, WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
+    else
+        diag_error(c->diag, loc, "%s fails with exit code %d", what, WEXITSTATUS(status));
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGILL)
+        diag_note(c->diag, "this machine lacks instructions that the C was written for");
+    note_lines(c, err);
+    return false;
+}
+
+/* Runs a program, which messages call `what`, to its end; `hint` says what to do if there is none. */
+static bool run(CProgram *c, Strings *word, const char *what, const char *hint)
 {
     const char *err = arena_printf(c->arena, "%s/messages", c->folder);
     const Loc loc = {.file = c->o->model};
@@ -73,20 +94,12 @@ static bool run(CProgram *c, Strings *word, const char *what)
     PUSH(c->arena, word->item, word->n, NULL);
     int code = start((char *const *)(uintptr_t)word->item, err, &pid);
     if (code)
-        return diag_io(c->diag, loc, "%s, %s, cannot be run: %s", what, word->item[0],
-                       strerror(code));
+        return diag_io(c->diag, loc, "%s, %s, cannot be run: %s%s", what, word->item[0],
+                       strerror(code), hint);
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return diag_io(c->diag, loc, "%s is lost: %s", what, strerror(errno));
-    if (WIFEXITED(status) && !WEXITSTATUS(status))
-        return true;
-    if (WIFSIGNALED(status))
-        diag_error(c->diag, loc, "%s was ended by signal %d, %s", what, WTERMSIG(status),
-                   strsignal(WTERMSIG(status)));
-    else
-        diag_error(c->diag, loc, "%s fails with exit code %d", what, WEXITSTATUS(status));
-    note_lines(c, err);
-    return false;
+    return has_ended_well(c, status, what, err);
 }
 
 static void add(CProgram *c, Strings *word, const char *item)
@@ -116,7 +129,7 @@ static const char *as_path(CProgram *c, const char *name)
 static bool compile(CProgram *c)
 {
     static const char *const more[] = {"_avx2.c", "_avx512.c", "_weights.S"};
-    const char *file = as_path(c, c->o->model);
+    const char *file = as_path(c, c->source);
     const char *stem = arena_str(c->arena, file, strlen(file) - 2);
     const char *program = arena_printf(c->arena, "%s_main.c", stem);
     Strings word = {0};
@@ -133,25 +146,58 @@ static bool compile(CProgram *c)
         if (file_exists(arena_join(c->arena, stem, more[i])))
             add(c, &word, arena_join(c->arena, stem, more[i]));
     add(c, &word, "-lm");
-    return run(c, &word, "the C compiler");
+    return run(c, &word, "the C compiler",
+               "; install one, or name yours in the variable CC");
+}
+
+/* Whether the C for --target can be compiled here; what its instructions are, the run will show. */
+static bool is_for_here(const Options *o, Diag *d)
+{
+    struct utsname here;
+    const Target *t = c_target(o);
+    if (!t || !t->machine || uname(&here) || !strcmp(t->machine, here.machine))
+        return true;
+    return diag_unsupported(d, (Loc){.file = o->model},
+                            "C for --target %s can only be compiled and run on %s, and this is %s; "
+                            "`etc emit-c --main` writes a program to run there",
+                            t->name, t->machine, here.machine);
+}
+
+/* Writes the C of the model into the folder. */
+static bool emit(CProgram *c)
+{
+    Options to = *c->o;
+    to.output = c->source = arena_printf(c->arena, "%s/model.c", c->folder);
+    to.main = to.quiet = true;
+    to.json = false;
+    c->model = build_c_program(&to, c->arena, c->diag);
+    return c->model != NULL;
 }
 
 CProgram *c_program_build(const Options *o, Arena *a, Diag *d)
 {
     const char *under = getenv("TMPDIR");
     CProgram *c = NEW(a, CProgram, 1);
-    *c = (CProgram){.o = o, .arena = a, .diag = d};
-    char *folder = arena_printf(a, "%s/etc-verify-XXXXXX", under && *under ? under : "/tmp");
+    *c = (CProgram){.o = o, .arena = a, .diag = d, .source = o->model};
+    char *folder = arena_printf(a, "%s/etc-c-XXXXXX", under && *under ? under : "/tmp");
+    if (o->target && !is_for_here(o, d))
+        return NULL;
     if (!mkdtemp(folder)) {
         diag_io(d, (Loc){.file = folder}, "cannot be made a folder: %s", strerror(errno));
         return NULL;
     }
     c->folder = folder;
     c->path = arena_printf(a, "%s/program", folder);
-    if (compile(c))
+    if ((!o->target || emit(c)) && compile(c))
         return c;
     c_program_end(c);
     return NULL;
+}
+
+const Graph *c_program_method(const CProgram *c)
+{
+    assert(c->model && c->model->n_methods == 1);
+    return c->model->method[0];
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -179,13 +225,24 @@ static const char *literal_text(Arena *a, const Arg *v)
     return v->kind == ARG_NONE ? "null" : v->b ? "true" : "false";
 }
 
+static void begin_call(CProgram *c)
+{
+    add(c, &c->word, c->n_calls++ ? "--next" : c->path);
+}
+
+void c_program_stage_words(CProgram *c, const Strings *in)
+{
+    begin_call(c);
+    for (int i = 0; i < in->n; i++) {
+        add(c, &c->word, "--input");
+        add(c, &c->word, in->item[i]);
+    }
+}
+
 bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in)
 {
     bool ok = true;
-    if (c->n_calls)
-        add(c, &c->word, "--next");
-    else
-        add(c, &c->word, c->path);
+    begin_call(c);
     for (int i = 0; i < g->n_in && ok; i++) {
         add(c, &c->word, "--input");
         const Arg *fixed = g->in[i]->literal;
@@ -194,12 +251,11 @@ bool c_program_stage(CProgram *c, const Graph *g, EtcTensor *const *in)
             continue;
         }
         assert(in[i]);
-        const char *path = arena_printf(c->arena, "%s/in_%d_%d.npy", c->folder, c->n_calls, i);
+        const char *path = arena_printf(c->arena, "%s/in_%d_%d.npy", c->folder, c->n_calls - 1, i);
         OutFile f = npy_file(c->arena, in[i]);
         ok = out_write(&f, path, c->diag);
         add(c, &c->word, path);
     }
-    c->n_calls++;
     return ok;
 }
 
@@ -209,7 +265,7 @@ bool c_program_run(CProgram *c)
     c->outputs = arena_printf(c->arena, "%s/out_%d", c->folder, c->n_runs++);
     add(c, &c->word, "--output-dir");
     add(c, &c->word, c->outputs);
-    bool ok = run(c, &c->word, "the program");
+    bool ok = run(c, &c->word, "the program", "");
     c->word = (Strings){0};
     c->n_ran = c->n_calls;
     c->n_calls = 0;
