@@ -404,6 +404,40 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     return true;
 }
 
+/* The weights of a linear layer are made of the second operand when the model runs. */
+bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
+{
+    const McuSet *set = mcu_set_find(f->e->target->mcu);
+    const Value *x = arg_value(n, "self"), *w = arg_value(n, "mat2"), *y = n->out[0];
+    *done = set && is_small(x) && is_small(w) && is_small(y);
+    if (!*done)
+        return true;
+    const bool is_turned = arg_bool(n, "is_transposed"), x_signed = x->type.dtype == ETC_I8;
+    const int64_t k = x->type.dim[2].value, cols = y->type.dim[2].value;
+    const int64_t wide = blocks_of(k, set->linear.multiple) * set->linear.multiple;
+    const int64_t channels = blocks_of(cols, 4) * 4;
+    const int64_t turn = set->counts_from_0 ? (x_signed ? 128 : 0) : (x_signed ? 0 : -128);
+    Points p = {.n = n, .x_is_signed = x_signed, .y_is_signed = y->type.dtype == ETC_I8};
+    const char *const name[2] = {"NULL", "NULL"};
+    read_range(&p);
+    put_points(f, &p, name, x_signed == set->counts_from_0);
+    put(&f->body, "    /* batches, m, n, k, k with zeros; bytes of the second from row to row and "
+        "column to\n     * column, its sign to turn; zero points; factor; blocks of its weights, and "
+        "what is added */\n"
+        "    const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d, %d, %d, %d};\n",
+        (int)x->type.dim[0].value, (int)x->type.dim[1].value, (int)cols, (int)k, (int)wide,
+        (int)(is_turned ? 1 : cols), (int)(is_turned ? k : 1),
+        w->type.dtype == ETC_I8 ? "0" : "0x80",
+        (int)(number(n, "self_zero") + (double)turn),
+        (int)number(n, "mat2_zero") - (w->type.dtype == ETC_I8 ? 0 : 128),
+        (int)number(n, "by") * (1 << set->by_shift), (int)set->linear.channels,
+        (int)set->linear.terms, set->linear.add);
+    put(&f->body, "    etc_mcu_matmul(%s, ", function_pointer(f, x));
+    put(&f->body, "%s, %s, &g, &q, work);\n", function_pointer(f, w), f->name_of[y->index]);
+    use_work(f, 3 * 4 * channels + channels * wide + wide * set->line_bytes + 4);
+    return true;
+}
+
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done)
 {
     const McuSet *set = mcu_set_find(f->e->target->mcu);

@@ -12,6 +12,7 @@
  * A set has a header mcu_*.h, which the target's row names, with the same steps in each:
  *
  *   ETC_MCU_PANEL                 bytes of a panel of four pixels, by terms
+ *   ETC_MCU_FROM_0                whether linear layers count x from 0 up, not with a sign
  *   etc_mcu_put                   the byte that a sum becomes
  *   etc_mcu_planes                makes a panel of four pixels that lie in planes
  *   etc_mcu_tiles                 all channels of a panel

@@ -244,6 +244,69 @@ ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t 
     }
 }
 
+typedef struct EtcMcuMatmul {
+    int32_t batches, m, n, k; /* y[m][n] = x[m][k] * w[k][n] */
+    int32_t wide;             /* k with zeros behind */
+    int32_t step, next;       /* bytes of w from row to row, from column to column */
+    int32_t w_flip;           /* 0x80 where bytes of w have no sign */
+    int32_t x_zero, w_zero;   /* as linear layers count x, and of w with a sign */
+    int32_t by;
+    int32_t channels, terms, add; /* blocks of a linear layer's weights; what is added to each */
+} EtcMcuMatmul;
+
+/* w as the weights of a linear layer, at `to`; start: what the sum of each column starts from. */
+ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_t *start, int8_t *to)
+{
+    const int32_t block = g->channels * g->terms;
+    for (int32_t c = 0; c < g->n; c++, w += g->next) {
+        const uint8_t *from = w;
+        int8_t *row = to + ((c / g->channels) * g->channels * g->wide) +
+                      ((c % g->channels) * g->terms);
+        int32_t sum = 0;
+        for (int32_t left = g->k; left > 0; left -= g->terms, row += block) {
+            const int32_t n = etc_min_i32(left, g->terms);
+            for (int32_t t = 0; t < n; t++, from += g->step) {
+                const int32_t v = (int8_t)(uint8_t)(*from ^ g->w_flip);
+                sum += v;
+                row[t] = (int8_t)(uint8_t)(v + g->add);
+            }
+        }
+        start[c] = ((g->k * g->w_zero) - sum) * g->x_zero;
+    }
+}
+
+/* y[m][n] of x[m][k] and w[k][n], for each batch: a linear layer whose weights are w.  Where w has a
+ * zero point, the sums of a row start from what the row adds up to.  work: three numbers of each
+ * column, of columns up to a multiple of four; their weights, and what a linear layer works with. */
+ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const EtcMcuMatmul *g,
+                                const EtcMcu *q, void *work)
+{
+    const uint8_t *row = (const uint8_t *)x, *matrix = (const uint8_t *)w;
+    const int32_t n = ((g->n + 3) / 4) * 4, bytes = n * g->wide;
+    int32_t *by = (int32_t *)work, *base = by + n, *start = base + n;
+    int8_t *weights = (int8_t *)(start + n), *to = (int8_t *)y;
+    const EtcMcu p = {start, by, q->zero, q->lo, q->hi, q->x_flip, q->y_flip};
+    __builtin_memset(work, 0, (size_t)((12 * n) + bytes));
+    for (int32_t c = 0; c < g->n; c++) {
+        by[c] = g->by;
+    }
+    for (int32_t b = 0; b < g->batches; b++, matrix += g->k * g->n) {
+        const int32_t rows = (g->w_zero == 0) ? g->m : 1;
+        etc_mcu_weights(matrix, g, base, weights);
+        for (int32_t r = 0; r < g->m; r += rows, row += rows * g->k, to += rows * g->n) {
+            int32_t sum = 0;
+            for (int32_t t = 0; (rows == 1) && (t < g->k); t++) {
+                const uint32_t v = (row[t] ^ q->x_flip) & 0xff;
+                sum += (ETC_MCU_FROM_0 != 0) ? (int32_t)v : (int32_t)(int8_t)(uint8_t)v;
+            }
+            for (int32_t c = 0; c < g->n; c++) {
+                start[c] = base[c] - (sum * g->w_zero);
+            }
+            etc_mcu_linear(row, weights, to, rows, g->n, g->k, g->wide, &p, weights + bytes);
+        }
+    }
+}
+
 /* Means of windows that lie within x; start and by are of one channel, by of sums times 2^pad. */
 ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
 {

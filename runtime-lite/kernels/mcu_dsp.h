@@ -11,6 +11,7 @@
 typedef int16_t EtcMcuPixel;
 
 #define ETC_MCU_PANEL(k) ((k) * 8)
+#define ETC_MCU_FROM_0 0
 
 ETC_INLINE uint32_t etc_mcu_word(const void *p)
 {

@@ -15,6 +15,7 @@
 #endif
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
+#define ETC_MCU_FROM_0 0
 
 /* by: times 2^31 */
 ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)

@@ -11,6 +11,7 @@
 typedef uint8_t EtcMcuPixel;
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
+#define ETC_MCU_FROM_0 1
 
 /* Three bytes. */
 ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)

@@ -38,6 +38,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "sums": (10000, [], CALL),  # of record.py, as above
     "taps": (10000, [], CALL),
     "steps": (10000, [], CALL),
+    "encoder": (111520, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]

@@ -59,7 +59,25 @@ class Steps(nn.Module):
         return self.last(self.lstm(self.gru(x)[0])[0][:, -1])
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10))}
+class Encoder(nn.Module):
+    """A block of a transformer: attention over 12 steps, layer norms, gelu; then a group norm."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(32, 2, 64, activation="gelu", batch_first=True, norm_first=True)
+        self.first, self.place = nn.Linear(10, 32), nn.Parameter(torch.randn(1, 12, 32) * 0.3)
+        self.block, self.norm, self.last = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.GroupNorm(4, 32), nn.Linear(32, 5)
+        for m in self.modules():
+            if isinstance(m, (nn.LayerNorm, nn.GroupNorm)):
+                nn.init.uniform_(m.weight, 0.5, 1.5)
+                nn.init.normal_(m.bias, 0, 0.3)
+
+    def forward(self, x):
+        x = self.block(self.first(x) + self.place)
+        return self.last(self.norm(x.transpose(1, 2)).mean(2))
+
+
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10))}
 
 
 def main():
