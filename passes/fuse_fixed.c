@@ -12,6 +12,7 @@
  */
 #include "passes/internal.h"
 #include "ir/session.h"
+#include <string.h>
 
 typedef struct Fixed {
     Rewrite r;
@@ -47,8 +48,9 @@ static double nearest(double v)
 /* x times or by a number; else NULL. */
 static const Value *read_scaling(const Node *n, double *by)
 {
-    const bool is_by = n->op == OP_DIV_SCALAR;
-    if ((!is_by && n->op != OP_MUL_SCALAR) || !arg_number(n, arg_find(n, "other"), by))
+    const char *expr = op_info[n->op].expr;
+    const bool is_by = !strcmp(expr, "div_scalar");
+    if ((!is_by && strcmp(expr, "mul_scalar") != 0) || !arg_number(n, arg_find(n, "other"), by))
         return NULL;
     *by = is_by ? 1 / *by : *by;
     return *by > 0 ? arg_value(n, "self") : NULL;
@@ -193,7 +195,7 @@ static bool look(Fixed *f, Node *n)
     const Value *scaled = read_scaling(at, &by);
     if (scaled && scaled->def && is_read_once(f, scaled))
         at = scaled->def;
-    if (at->op == OP_BMM)
+    if (!strcmp(op_info[at->op].c, "matmul") && at->out[0]->type.rank == 3)
         return fuse_matmul(f, n, at, by, &to);
     return at != to.x->def || fuse_norm(f, n, at, &to);
 }
