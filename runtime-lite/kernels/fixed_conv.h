@@ -96,13 +96,14 @@ ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t i
     }
 }
 
-/* A convolution with one input channel and one output channel per group: w[oc][kh * kw]; work: a
- * picture of g->band rows of y, and 16 bytes. */
+/* A convolution with one input channel per group: w[oc][kh * kw]; work: taps as etc_mcu_plane wants
+ * them, a picture of g->band rows of y, and some bytes behind. */
 ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
-    EtcMcuPixel *picture = (EtcMcuPixel *)work;
+    EtcMcuPixel *picture = (EtcMcuPixel *)(void *)((uint8_t *)work + ETC_MCU_TAPS(g->kh, g->kw));
     const EtcMcuPixel pad = etc_mcu_byte((uint32_t)g->pad ^ q->x_flip);
+    const int32_t each = g->oc / g->ic;
     for (int32_t oy = 0; oy < g->oh; oy += g->band) {
         const int32_t rows = etc_min_i32(g->band, g->oh - oy), under = ((rows - 1) * g->sh) + g->kh;
         const uint8_t *from = (const uint8_t *)x;
@@ -110,14 +111,45 @@ ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, cons
         for (int32_t i = 0; i < (under * etc_mcu_pitch(g)); i++) {
             picture[i] = pad;
         }
-        for (int32_t c = 0; c < g->oc; c++) {
-            etc_mcu_picture(from, g, (oy * g->sh) - g->ph, under, q->x_flip, picture);
-            etc_mcu_plane(picture, w + (c * g->kh * g->kw), g, rows, q, c, to);
-            from += g->ih * g->iw;
+        for (int32_t c = 0, left = 0; c < g->oc; c++, left--) {
+            if (left == 0) {
+                etc_mcu_picture(from, g, (oy * g->sh) - g->ph, under, q->x_flip, picture);
+                from += g->ih * g->iw;
+                left = each;
+            }
+            etc_mcu_plane(picture, w + (c * g->kh * g->kw), g, rows, q, c, to, work);
             to += g->oh * g->ow;
         }
     }
     etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
+}
+
+/* The largest of each window, of bytes with a sign; what lies beyond x does not count; work: a row
+ * of x. */
+ETC_OUTLINE void etc_mcu_max(const void *x, void *y, const EtcMcuConv *g, void *work)
+{
+    const int8_t *plane = (const int8_t *)x;
+    int8_t *to = (int8_t *)y, *line = (int8_t *)work;
+    const int32_t iw = g->iw;
+    for (int32_t c = 0; c < g->ic; c++, plane += g->ih * iw) {
+        for (int32_t oy = 0; oy < g->oh; oy++) {
+            const int32_t iy = (oy * g->sh) - g->ph, end = etc_min_i32(iy + g->kh, g->ih);
+            const int8_t *row = plane + (etc_max_i32(iy, 0) * iw);
+            __builtin_memcpy(line, row, (size_t)iw);
+            for (row += iw; row < (plane + (end * iw)); row += iw) {
+                etc_mcu_larger(row, iw, line);
+            }
+            for (int32_t ix = -g->pw, n = g->ow; n > 0; n--, ix += g->sw) {
+                const int8_t *at = line + etc_max_i32(ix, 0);
+                const int8_t *const stop = line + etc_min_i32(ix + g->kw, iw);
+                int32_t most = *at;
+                for (at++; at < stop; at++) {
+                    most = (*at > most) ? *at : most;
+                }
+                *to++ = (int8_t)most;
+            }
+        }
+    }
 }
 
 /* y = a * by[0] + b * by[1] + by[2], less their fraction, within y's range; two images of n bytes. */

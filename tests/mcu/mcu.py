@@ -39,6 +39,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "taps": (10000, [], CALL),
     "steps": (10000, [], CALL),
     "encoder": (111520, [], CALL),
+    "planes": (100000, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]

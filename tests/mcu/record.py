@@ -59,6 +59,20 @@ class Steps(nn.Module):
         return self.last(self.lstm(self.gru(x)[0])[0][:, -1])
 
 
+class Planes(nn.Module):
+    """First layers of one channel, depthwise convolutions of 5 x 5 taps, of two results per channel, of one axis; maxima."""
+
+    def __init__(self):
+        super().__init__()
+        c, relu = nn.Conv2d, nn.ReLU()
+        self.image = nn.Sequential(c(1, 6, 5, padding=2), relu, nn.MaxPool2d(2), c(6, 12, 3, padding=1, groups=6), relu, c(12, 10, 1), relu,
+                                   c(10, 10, 5, padding=2, groups=10), relu, nn.MaxPool2d(3, 2, 1), c(10, 20, 5, 2, 2, groups=10), relu, c(20, 9, 1))
+        self.line = nn.Sequential(nn.Conv1d(9, 9, 7, padding=3, groups=9), nn.Conv1d(9, 18, 3, 2, groups=9), nn.ReLU(), nn.Conv1d(18, 4, 1))
+
+    def forward(self, x):
+        return self.line(self.image(x).flatten(2)).mean(2)
+
+
 class Encoder(nn.Module):
     """A block of a transformer: attention over 12 steps, layer norms, gelu; then a group norm."""
 
@@ -77,7 +91,7 @@ class Encoder(nn.Module):
         return self.last(self.norm(x.transpose(1, 2)).mean(2))
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10))}
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23))}
 
 
 def main():
