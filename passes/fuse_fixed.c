@@ -6,6 +6,7 @@
  *   quantize(bmm(dequantize(a), dequantize(b)))       ==>  etc.integer_matmul(a, b)
  *   quantize(bmm(...) * number)                       ==>  the same
  *   quantize(norm(dequantize(x), weight, bias))       ==>  etc.integer_norm(x)   layer and group norm
+ *   float(bytes)                                      ==>  dequantize(bytes), of scale 1
  *
  * Scales are per tensor; weights and biases of a norm are constants.  Where the last two axes of b
  * were swapped before, it is read so.  What the numbers of fixed point do not hold stays as it is.
@@ -182,6 +183,26 @@ static bool fuse_norm(Fixed *f, Node *n, const Node *norm, const QParams *to)
     return y && rewrite_node(&f->r, n, y->out[0]);
 }
 
+/* -- casts ------------------------------------------------------------------------------------- */
+
+/* Bytes as floats are what bytes of scale 1 stand for: so a loop reads them as it reads others. */
+static bool is_cast(const Node *n)
+{
+    const Value *x = n->n_in == 1 ? first_operand(n) : NULL;
+    return x && !strcmp(op_info[n->op].c, "cast") && n->out[0]->type.dtype == ETC_F32 &&
+           (x->type.dtype == ETC_U8 || x->type.dtype == ETC_I8);
+}
+
+static bool scale_cast(Fixed *f, Node *n)
+{
+    Value *x = first_operand(n);
+    const int64_t least = x->type.dtype == ETC_U8 ? 0 : -128;
+    const QParams q = {.undoes = true, .scale = 1, .lo = least, .hi = least + 255,
+                       .dtype = x->type.dtype};
+    Value *y = qparams_build(f->r.g, n, n->loc, x, &q, f->r.d);
+    return y && rewrite_node(&f->r, n, y);
+}
+
 /* -- the walk ---------------------------------------------------------------------------------- */
 
 static bool look(Fixed *f, Node *n)
@@ -189,6 +210,8 @@ static bool look(Fixed *f, Node *n)
     QParams to;
     double by = 1;
     rewrite_inputs(&f->r, n);
+    if (is_cast(n))
+        return scale_cast(f, n);
     if (!read_points(n, false, &to) || !to.x->def || !is_read_once(f, to.x))
         return true;
     const Node *at = to.x->def;

@@ -56,8 +56,8 @@ static bool is_scaling(const Node *n)
 
 /* -- what is to be had ------------------------------------------------------------------------- */
 
-/* Beside what all kernels have: products of two activations, norms, softmax, and what scales by a
- * number. */
+/* Beside what all kernels have: products of two activations, norms, softmax, and what scales by
+ * numbers that are known. */
 static bool has_fixed_point(const Node *n)
 {
     Norm m;
@@ -67,7 +67,8 @@ static bool has_fixed_point(const Node *n)
         return m.kind == NORM_LAYER || m.kind == NORM_GROUP;
     if (n->op == OP_BMM)
         return !is_fixed(arg_value(n, "self")) && !is_fixed(arg_value(n, "mat2"));
-    return n->op == OP__SOFTMAX || is_scaling(n);
+    return n->op == OP__SOFTMAX || is_scaling(n) ||
+           (n->op == OP_DIV_TENSOR && is_fixed(arg_value(n, "other")));
 }
 
 /* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For

@@ -40,6 +40,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "steps": (10000, [], CALL),
     "encoder": (111520, [], CALL),
     "planes": (100000, [], CALL),
+    "camera": (100000, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 TOOLS = ["arm-none-eabi-gcc", "arm-none-eabi-nm", "arm-none-eabi-objdump", "qemu-system-arm", "cc"]
@@ -85,7 +86,8 @@ class Rig:
              os.path.join(to, "calibrate"), "--target", core, "--main", "-q", "-o", os.path.join(to, "model.c"),
              *MODELS[name][1], *(["--io", io] if io else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
-        if io:
+        self.takes_bytes = x.dtype == np.uint8
+        if io and not self.takes_bytes:
             scale, zero = self.points(to, "INPUT")
             least = np.iinfo(io).min
             x = np.clip(np.rint(x / scale) + zero, least, least + 255).astype(io)
@@ -153,7 +155,7 @@ class Rig:
     def floats(self, to):
         """Functions of the C library that compute with floats, where all inputs and outputs are integers."""
         names = [w for w in open(os.path.join(to, "model.h")).read().split() if w.startswith(("MODEL_INPUT", "MODEL_OUTPUT"))]
-        if sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names):
+        if sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names) + self.takes_bytes:
             return []
         there = call("arm-none-eabi-nm", os.path.join(to, "model.elf")).split()
         return [n for n in there if n.startswith(("__aeabi_f", "__aeabi_d", "__aeabi_i2", "__aeabi_ui2"))]

@@ -73,6 +73,21 @@ class Planes(nn.Module):
         return self.line(self.image(x).flatten(2)).mean(2)
 
 
+class Camera(nn.Module):
+    """Bytes of a camera, normalized by channel before a convolution with a border; a division by channel and one by a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 5, 1)
+        for name, v in (("mean", [0.485, 0.456, 0.406]), ("std", [0.229, 0.224, 0.225])):
+            self.register_buffer(name, torch.tensor(v).view(3, 1, 1))
+        self.spread = nn.Parameter(torch.rand(8, 1, 1) + 0.5)
+
+    def forward(self, x):
+        x = F.relu(self.a((x.float() / 255 - self.mean) / self.std))
+        return self.c(self.b(x) / self.spread / 3.0).mean((2, 3))
+
+
 class Encoder(nn.Module):
     """A block of a transformer: attention over 12 steps, layer norms, gelu; then a group norm."""
 
@@ -91,7 +106,7 @@ class Encoder(nn.Module):
         return self.last(self.norm(x.transpose(1, 2)).mean(2))
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23))}
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17))}
 
 
 def main():
@@ -100,6 +115,8 @@ def main():
         make, shape = NETS[name]
         torch.manual_seed(3)
         net, x = make().eval(), torch.randn(8, *shape)
+        if name == "camera":
+            x = torch.randint(0, 256, x.shape, dtype=torch.uint8)
         to = os.path.join(here, name)
         os.makedirs(to, exist_ok=True)
         torch.export.save(torch.export.export(net, (x[:1],)), os.path.join(to, "model.pt2"))
