@@ -1,15 +1,17 @@
-/* fuse_fixed.c -- products of two activations and norms between dequantize and quantize are computed
+/* fuse_fixed.c -- computes products of two activations and norms between dequantize and quantize
  * in fixed point, for C of targets that compute so.
  *
- * Stage core, after fuse_integers.  One walk, each node looked at once; what is between is read once:
+ * Stage core, after fuse_integers.  There is one walk, which looks at each node once.  Each value
+ * between the dequantize and the quantize has one reader:
  *
- *   quantize(bmm(dequantize(a), dequantize(b)))       ==>  etc.integer_matmul(a, b)
- *   quantize(bmm(...) * number)                       ==>  the same
- *   quantize(norm(dequantize(x), weight, bias))       ==>  etc.integer_norm(x)   layer and group norm
- *   float(bytes)                                      ==>  dequantize(bytes), of scale 1
+ *   quantize(bmm(dequantize(a), dequantize(b)))    ==>  etc.integer_matmul(a, b)
+ *   quantize(bmm(...) * number)                    ==>  the same
+ *   quantize(norm(dequantize(x), weight, bias))    ==>  etc.integer_norm(x), layer and group norm
+ *   float(bytes)                                   ==>  dequantize(bytes), of scale 1
  *
- * Scales are per tensor; weights and biases of a norm are constants.  Where the last two axes of b
- * were swapped before, it is read so.  What the numbers of fixed point do not hold stays as it is.
+ * Scales are per tensor, weights and biases of a norm are constants.  If b is the result of a permute
+ * that swaps its last two axes, the product reads what was swapped.  A node whose numbers do not fit
+ * into the fixed point stays as it is.
  */
 #include "passes/internal.h"
 #include "ir/session.h"
