@@ -439,8 +439,8 @@ bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
     read_range(&p);
     put_points(f, &p, name, x_signed == set->counts_from_0);
     put(&f->body, "    /* batches, m, n, k, k with zeros; bytes of the second from row to row and "
-        "column to\n     * column, its sign to turn; zero points; factor; blocks of its weights, and "
-        "what is added */\n"
+        "column to\n     * column, its sign to turn; zero points; factor; blocks of its "
+        "weights, and what is added */\n"
         "    const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d, %d, %d, %d};\n",
         (int)x->type.dim[0].value, (int)x->type.dim[1].value, (int)cols, (int)k, (int)wide,
         (int)(is_turned ? 1 : cols), (int)(is_turned ? k : 1),

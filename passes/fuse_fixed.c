@@ -9,9 +9,9 @@
  *   quantize(norm(dequantize(x), weight, bias))    ==>  etc.integer_norm(x), layer and group norm
  *   float(bytes)                                   ==>  dequantize(bytes), of scale 1
  *
- * Scales are per tensor, weights and biases of a norm are constants.  If b is the result of a permute
- * that swaps its last two axes, the product reads what was swapped.  A node whose numbers do not fit
- * into the fixed point stays as it is.
+ * Scales are per tensor, weights and biases of a norm are constants.  If b is the result of a
+ * permute that swaps its last two axes, the product reads what was swapped.  A node whose numbers
+ * do not fit into the fixed point stays as it is.
  */
 #include "passes/internal.h"
 #include "ir/session.h"
