@@ -27,7 +27,7 @@ static const char *const pte_tail[] = {
 static const char *const c_tail[] = {
     /* the first alias: copies that outputs need join groups */
     TO_CORE, FUSE, SIMPLIFY, "split_transposed", QUANTIZE, "fuse_integers", "dce",
-    "widen_halves", "fold_constants",
+    "fuse_fixed", "dce", "widen_halves", "fold_constants",
     "fuse_weights", "dce", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
 };
 

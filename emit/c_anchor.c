@@ -387,6 +387,9 @@ static bool put_byte_window(Function *f, const Node *n, const Pool *w)
 static bool emit_byte_pool(Function *f, const Node *n, const Pool *w)
 {
     const Value *x = arg_value(n, "self"), *y = n->out[0];
+    bool done;
+    if (!emit_mcu_max(f, n, w, &done) || done)
+        return done;
     if (!put_byte_window(f, n, w))
         return false;
     put(&f->body, "    etc_max_pool_i8(%s, %s, %d, &g);\n", function_pointer(f, x),

@@ -250,6 +250,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done);
 bool emit_mcu_group(Function *f, const Graph *body, bool *done);
 /* Any other whose operands are bytes and numbers: c_mcu_loop.c. */
 bool emit_mcu_loop(Function *f, const Graph *body, bool *done);
+bool emit_mcu_max(Function *f, const Node *n, const Pool *w, bool *done);
+bool emit_mcu_matmul(Function *f, const Node *n, bool *done);
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done);
 
 enum { WORK_ALIGN = 64 };

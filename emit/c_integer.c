@@ -179,3 +179,59 @@ bool emit_integer_softmax(Function *f, const Node *n, Clamp clamp)
     nest_close(f, nest.rank);
     return true;
 }
+
+static int turn_of(const Value *v)
+{
+    return v->type.dtype == ETC_I8 ? 0x80 : 0;
+}
+
+bool emit_integer_matmul(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, "self"), *w = arg_value(n, "mat2"), *y = n->out[0];
+    bool done;
+    (void)clamp;
+    if (!type_is_static(x->type) || !type_is_static(w->type) || !check(f, n) ||
+        type_bytes(y->type) > INT32_MAX || type_bytes(x->type) > INT32_MAX ||
+        type_bytes(w->type) > INT32_MAX)
+        return function_refuse(f, n, "expects known sizes without gaps");
+    const bool is_turned = arg_bool(n, "is_transposed");
+    const int m = (int)x->type.dim[1].value, k = (int)x->type.dim[2].value,
+              cols = (int)y->type.dim[2].value;
+    if (!emit_mcu_matmul(f, n, &done) || done)
+        return done;
+    put(&f->body,
+        "    /* batches, m, n, k; elements of the second from row to row and column to column; signs "
+        "to\n     * turn, zero points as bytes count from 0; factor, zero point and range of y */\n"
+        "    const EtcByteMatmul g = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n"
+        "    etc_matmul_i8(",
+        (int)x->type.dim[0].value, m, cols, k, is_turned ? 1 : cols, is_turned ? k : 1, turn_of(x),
+        turn_of(w), small_int(n, "self_zero") + turn_of(x), small_int(n, "mat2_zero") + turn_of(w),
+        small_int(n, "by"), small_int(n, "output_zero"), small_int(n, "quant_min"),
+        small_int(n, "quant_max"));
+    put(&f->body, "%s, ", function_pointer(f, x));
+    put(&f->body, "%s, %s, &g);\n", function_pointer(f, w), f->name_of[y->index]);
+    return true;
+}
+
+bool emit_integer_norm(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, "input"), *factor = arg_value(n, "factors"),
+                *offset = arg_value(n, "offsets"), *y = n->out[0];
+    int64_t eps = 0;
+    (void)clamp;
+    arg_int(n, "eps", &eps);
+    if (!value_is_constant(factor) || !value_is_constant(offset) || !check(f, n) ||
+        !type_is_static(x->type) || type_bytes(x->type) > INT32_MAX)
+        return function_refuse(f, n, "expects constants and known sizes without gaps");
+    const int row = small_int(n, "row"), turn = turn_of(x);
+    put(&f->body, "    /* factors, offsets; rows, elements of a row, of a channel; channels, whether "
+        "the mean is\n     * subtracted; sign of x to turn, its zero point; bits; range of y; eps */\n"
+        "    const EtcByteNorm q = {%s, ", function_pointer(f, factor));
+    put(&f->body, "%s, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %lluu};\n",
+        function_pointer(f, offset), (int)(type_numel(x->type) / row), row, small_int(n, "each"),
+        (int)type_numel(factor->type), arg_bool(n, "is_centred"), turn,
+        small_int(n, "zero_point") + turn, small_int(n, "bits"), small_int(n, "shift"),
+        small_int(n, "quant_min"), small_int(n, "quant_max"), (unsigned long long)eps);
+    put(&f->body, "    etc_norm_i8(%s, %s, &q);\n", function_pointer(f, x), f->name_of[y->index]);
+    return true;
+}

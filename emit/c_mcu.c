@@ -17,15 +17,16 @@ struct McuSet {
     Blocks conv, linear;
     int64_t panel_bytes, line_bytes, pixel_bytes; /* of a term of a panel; of a linear layer's x;
                                                      of a picture's pixel */
+    int64_t pair_bytes;                           /* of two taps of a row, ETC_MCU_TAPS */
     bool counts_from_0; /* x is a number without a sign */
     bool has_windows;   /* etc_mcu_windows, etc_mcu_strips, etc_mcu_sum_4 */
     int by_shift;       /* of 2^31 */
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, true, false, 1},
-    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, false, true, 0},
-    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, false, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, true, false, 1},
+    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, false, true, 0},
+    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, false, false, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -135,12 +136,11 @@ static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *
 {
     const Value *w = arg_value(p->n, "weight");
     const int8_t *from = p->weights;
-    const int64_t wide = blocks_of(c->kernel[1], 4);
-    *bytes = blocks_of(c->kernel[0], 4) * wide * 16;
+    *bytes = 16;
     int8_t *to = NEW(e->a, int8_t, p->channels * *bytes + 1);
     for (int64_t i = 0; i < p->channels * p->terms; i++) {
         int64_t y = i % p->terms / c->kernel[1], x = i % c->kernel[1];
-        to[i / p->terms * *bytes + (y / 4 * wide + x / 4) * 16 + x % 4 * 4 + y % 4] = *from++;
+        to[i / p->terms * *bytes + x * 4 + y] = *from++;
     }
     return made_array(e, wish_of(w), "strips", ETC_I8, p->channels * *bytes, to);
 }
@@ -251,18 +251,20 @@ static const char *put_stretched(Emit *e, const Points *p)
     return made_array(e, wish_of(arg_value(p->n, "weight")), "taps", ETC_I8, n, data);
 }
 
-/* Rows of y for which a picture of one channel takes some 4 KiB, and its bytes. */
+/* Rows of y for which a picture of one channel takes some 6 KiB, and its bytes. */
 static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
                            Plan *to)
 {
-    enum { MOST = 6144, SLACK = 16 };
+    enum { MOST = 6144 };
+    const int64_t slack = 16 + 4 * c->stride[1];
     int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->pixel_bytes;
     int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
     to->core = "etc_mcu_depthwise";
     to->weights = p->is_stretched ? put_stretched(e, p)
                                   : constant_name(e, arg_value(p->n, "weight")->state);
     to->band = band > y.h ? y.h : band < 1 ? 1 : band;
-    to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + SLACK;
+    to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + slack +
+                c->kernel[0] * blocks_of(c->kernel[1], 2) * set->pair_bytes;
 }
 
 /* A strip holds what columns of x the vectors read that some column of y meets, and what is stored
@@ -273,9 +275,9 @@ static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *
     int64_t stored = columns > pad ? blocks_of(columns - pad, 16) * 16 : 0;
     int64_t read = columns + 3 * c->stride[1] + 4;
     to->weights = put_strips(e, p, c, &to->k);
-    to->core = to->k == 16 && c->stride[1] <= 2 ? "etc_mcu_strips" : "etc_mcu_long_strips";
+    to->core = "etc_mcu_strips";
     to->band = (pad + stored > read ? pad + stored : read) * 4;
-    to->bytes = blocks_of(c->kernel[0], 4) * to->band +
+    to->bytes = to->band +
                 blocks_of(image_of(arg_value(p->n, "input")).w + stored, 16) * 16;
 }
 
@@ -308,12 +310,28 @@ static bool is_pointwise(const Conv *c, Image y)
     return ok;
 }
 
+/* etc_mcu_strips takes these. */
+static bool has_strips(const Conv *c)
+{
+    return c->kernel[0] <= 4 && c->kernel[1] <= 4 && c->stride[1] <= 2;
+}
+
+/* Every result reads one channel, and is computed from that channel's picture: a panel would have
+ * few results to share it, or few terms. */
+static bool is_planewise(const Points *p, const Conv *c)
+{
+    enum { FEW_RESULTS = 4, FEW_TAPS = 12 };
+    const int64_t area = c->kernel[0] * c->kernel[1];
+    return p->terms == area && area > 1 &&
+           (p->channels <= FEW_RESULTS * c->groups || area <= FEW_TAPS);
+}
+
 static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y)
 {
     int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
     Plan to = {.k = k, .band = y.h};
-    const bool is_depthwise = p->groups == 1 && c->groups > 1;
-    if (is_depthwise && set->has_windows)
+    const bool is_depthwise = is_planewise(p, c);
+    if (is_depthwise && set->has_windows && has_strips(c))
         plan_strips(e, p, c, y, &to);
     else if (is_depthwise)
         plan_depthwise(e, set, p, c, y, &to);
@@ -366,8 +384,7 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
         !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || !stretch(f->e, &p, &c))
         return true;
     const Value *w = arg_value(n, "weight"), *xv = arg_value(n, "input");
-    bool is_depthwise = w->type.dim[1].value == 1 && p.channels == c.groups;
-    p.groups = is_depthwise ? 1 : c.groups;
+    p.groups = is_planewise(&p, &c) ? 1 : c.groups;
     if (!make_points(f->e, &p, set, wish_of(w), name))
         return true;
     Image x = image_of(xv), y = image_of(n->out[0]);
@@ -401,6 +418,40 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     put(&f->body, "), %d, %d, %d, &q, work);\n", (int)p.channels, (int)p.terms, (int)k);
     use_work(f, k * set->line_bytes + 4);
     *done = true;
+    return true;
+}
+
+/* The weights of a linear layer are made of the second operand when the model runs. */
+bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
+{
+    const McuSet *set = mcu_set_find(f->e->target->mcu);
+    const Value *x = arg_value(n, "self"), *w = arg_value(n, "mat2"), *y = n->out[0];
+    *done = set && is_small(x) && is_small(w) && is_small(y);
+    if (!*done)
+        return true;
+    const bool is_turned = arg_bool(n, "is_transposed"), x_signed = x->type.dtype == ETC_I8;
+    const int64_t k = x->type.dim[2].value, cols = y->type.dim[2].value;
+    const int64_t wide = blocks_of(k, set->linear.multiple) * set->linear.multiple;
+    const int64_t channels = blocks_of(cols, 4) * 4;
+    const int64_t turn = set->counts_from_0 ? (x_signed ? 128 : 0) : (x_signed ? 0 : -128);
+    Points p = {.n = n, .x_is_signed = x_signed, .y_is_signed = y->type.dtype == ETC_I8};
+    const char *const name[2] = {"NULL", "NULL"};
+    read_range(&p);
+    put_points(f, &p, name, x_signed == set->counts_from_0);
+    put(&f->body, "    /* batches, m, n, k, k with zeros; bytes of the second from row to row and "
+        "column to\n     * column, its sign to turn; zero points; factor; blocks of its "
+        "weights, and what is added */\n"
+        "    const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d, %d, %d, %d};\n",
+        (int)x->type.dim[0].value, (int)x->type.dim[1].value, (int)cols, (int)k, (int)wide,
+        (int)(is_turned ? 1 : cols), (int)(is_turned ? k : 1),
+        w->type.dtype == ETC_I8 ? "0" : "0x80",
+        (int)(number(n, "self_zero") + (double)turn),
+        (int)number(n, "mat2_zero") - (w->type.dtype == ETC_I8 ? 0 : 128),
+        (int)number(n, "by") * (1 << set->by_shift), (int)set->linear.channels,
+        (int)set->linear.terms, set->linear.add);
+    put(&f->body, "    etc_mcu_matmul(%s, ", function_pointer(f, x));
+    put(&f->body, "%s, %s, &g, &q, work);\n", function_pointer(f, w), f->name_of[y->index]);
+    use_work(f, 3 * 4 * channels + channels * wide + wide * set->line_bytes + 4);
     return true;
 }
 
@@ -439,6 +490,25 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
     put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
         f->name_of[yv->index]);
     *done = true;
+    return true;
+}
+
+bool emit_mcu_max(Function *f, const Node *n, const Pool *w, bool *done)
+{
+    const Value *xv = arg_value(n, "self"), *yv = n->out[0];
+    *done = mcu_set_find(f->e->target->mcu) && is_small(xv) && is_small(yv) &&
+            xv->type.dtype == ETC_I8 && xv->type.rank == 4 && w->dilation[0] == 1 &&
+            w->dilation[1] == 1 && c_type_is_dense(f->e, value_type(xv)) &&
+            c_type_is_dense(f->e, yv->type);
+    if (!*done)
+        return true;
+    const Image x = image_of(xv);
+    const int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
+    put_geometry(f, (int64_t[]){planes, planes}, x, image_of(yv), w->kernel, w->stride, w->pad,
+                 (int64_t[]){0, 0, 1});
+    put(&f->body, "    etc_mcu_max(%s, %s, &g, work);\n", function_pointer(f, xv),
+        f->name_of[yv->index]);
+    use_work(f, x.w);
     return true;
 }
 

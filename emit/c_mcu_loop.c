@@ -18,6 +18,7 @@ typedef struct Fixed {
     double scale, lo, hi; /* bounds of the integer */
     const Value *byte;    /* what it is dequantized of, or NULL */
     int64_t least, zero;  /* of that */
+    bool is_inverse; /* stands for one by what the value is */
 } Fixed;
 
 typedef struct McuLoop {
@@ -133,7 +134,7 @@ static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
         return sum(l, a, b, 1);
     if (!strcmp(expr, "sub") && is_plain)
         return sum(l, a, b, -1);
-    if (!strcmp(expr, "mul"))
+    if (!strcmp(expr, "mul") || (!strcmp(expr, "div") && b.is_inverse))
         return product(l, a, b);
     if (!strcmp(expr, "maximum") || !strcmp(expr, "minimum"))
         return choice(l, a, b, !strcmp(expr, "maximum"));
@@ -272,18 +273,31 @@ static Fixed unary(McuLoop *l, const Node *n, Fixed x)
 
 /* -- operands ------------------------------------------------------------------------------------ */
 
-/* Floats that are known here, as 16 bits and a scale.  Zeros are of scale 0. */
+/* Whether all that reads v divides by it. */
+static bool is_divisor(const Graph *body, const Value *v)
+{
+    bool ok = true;
+    for (const Node *n = body->first; ok && n; n = n->next)
+        for (int i = 0; ok && i < n->n_in; i++)
+            ok = n->in[i] != v || (i == 1 && !strcmp(op_info[n->op].expr, "div"));
+    return ok;
+}
+
+/* Floats that are known here, as 16 bits and a scale; of divisors what they are multiplied by.  Zeros
+ * are of scale 0. */
 static const char *put_floats(McuLoop *l, const Value *v, Fixed *to)
 {
     const int64_t n = type_numel(v->type);
     const float *from = state_elements(v->state);
     int16_t *data = NEW(l->f->e->a, int16_t, n);
-    double most = 0;
-    for (int64_t i = 0; i < n; i++)
-        most = fmax(most, fabs((double)from[i]));
+    double *real = NEW(l->f->e->a, double, n), most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        real[i] = to->is_inverse ? 1 / (double)from[i] : (double)from[i];
+        most = fmax(most, fabs(real[i]));
+    }
     to->scale = most / 32767;
     for (int64_t i = 0; i < n && most > 0; i++) {
-        data[i] = (int16_t)nearbyint((double)from[i] / to->scale);
+        data[i] = (int16_t)nearbyint(real[i] / to->scale);
         to->lo = fmin(to->lo, data[i]);
         to->hi = fmax(to->hi, data[i]);
     }
@@ -295,10 +309,16 @@ static bool is_byte(const Value *v)
     return v->type.dtype == ETC_I8 || v->type.dtype == ETC_U8;
 }
 
-static bool is_known(Emit *e, const Value *v)
+/* Floats within what 16 bits and a scale can stand for, and so what divides by them. */
+static bool is_known(Emit *e, const Value *v, bool divides)
 {
-    return value_is_constant(v) && v->type.dtype == ETC_F32 && c_type_is_dense(e, v->type) &&
-           state_elements(v->state);
+    const bool is_floats = value_is_constant(v) && v->type.dtype == ETC_F32 &&
+                           c_type_is_dense(e, v->type);
+    const float *at = is_floats ? state_elements(v->state) : NULL;
+    bool ok = at != NULL;
+    for (int64_t i = 0; ok && i < type_numel(v->type); i++)
+        ok = fabs((double)at[i]) < 1e30 && (!divides || fabs((double)at[i]) > 1e-30);
+    return ok;
 }
 
 static bool read_points(const Node *n, bool undoes, QParams *q)
@@ -322,7 +342,7 @@ static bool is_fit(Emit *e, const Graph *body)
                          n->n_in <= 2 && eval_can(n) && !node_reads_symbols(n)));
         for (int i = 0; ok && i < n->n_in; i++)
             ok = n->in[i]->def || (scales && n != last && is_byte(n->in[i])) ||
-                 (!scales && is_known(e, n->in[i]));
+                 (!scales && is_known(e, n->in[i], !strcmp(op_info[n->op].expr, "div")));
     }
     return ok;
 }
@@ -343,7 +363,7 @@ static void find_operands(McuLoop *l, const Graph *body)
 }
 
 /* Opens the loops over y and loads the operands. */
-static void open_loop(McuLoop *l, const Value *y)
+static void open_loop(McuLoop *l, const Graph *body, const Value *y)
 {
     Function *f = l->f;
     const char **pointer = NEW(f->e->a, const char *, l->n + 1);
@@ -351,6 +371,7 @@ static void open_loop(McuLoop *l, const Value *y)
     for (int k = 0; k < l->n; k++) {
         const Value *v = l->operand[k];
         nest_operand(f->e, &l->nest, k, value_type(v));
+        l->of[v->index].is_inverse = !is_byte(v) && is_divisor(body, v);
         pointer[k] = is_byte(v) ? function_pointer(f, v) : put_floats(l, v, &l->of[v->index]);
     }
     nest_operand(f->e, &l->nest, l->n, y->type);
@@ -421,7 +442,7 @@ bool emit_mcu_loop(Function *f, const Graph *body, bool *done)
     if (!*done)
         return true;
     find_operands(&l, body);
-    open_loop(&l, body->out[0]);
+    open_loop(&l, body, body->out[0]);
     for (const Node *n = body->first; n && *done; n = n->next)
         *done = put_node(&l, n, y);
     if (*done) {

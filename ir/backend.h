@@ -34,6 +34,7 @@ typedef enum Spec {
     SPEC_WEIGHT_HALF = 1 << 6,    /* float arithmetic; weights are stored as f16 */
     SPEC_CLAMP_JOINS = 1 << 7,    /* if a clamp is the only reader of the node, it is part of it */
     SPEC_CURVE_JOINS = 1 << 8,    /* so is any function of one number, such as gelu or sigmoid */
+    SPEC_SCALE_JOINS = 1 << 9,    /* so is a multiplication or division by a number */
 } Spec;
 
 typedef struct Backend {

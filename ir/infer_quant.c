@@ -464,3 +464,75 @@ bool infer_integer_softmax(const Node *n, Type *out, Diag *d)
              check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d))) &&
            check_powers(n, out->rank ? out->dim[axis] : DIM(1), d);
 }
+
+static bool are_bytes(const Node *n, EtcDtype x, EtcDtype y, Diag *d)
+{
+    return (is_byte(x) && is_byte(y)) ||
+           diag_error(d, n->loc, "makes %s of %s, not u8 or i8 of u8 or i8", dtype_name(y),
+                      dtype_name(x));
+}
+
+/* A zero point of a value with that dtype. */
+static bool check_zero(const Node *n, const char *name, EtcDtype dtype, Diag *d)
+{
+    const int64_t least = dtype == ETC_U8 ? 0 : -128;
+    return check_number(n, name, least, least + 255, d);
+}
+
+bool infer_integer_matmul(const Node *n, Type *out, Diag *d)
+{
+    Type x, w;
+    const EtcDtype dtype = dtype_or(n, ETC_I8);
+    if (!get_rank(n, "self", 3, 3, &x, d) || !get_rank(n, "mat2", 3, 3, &w, d) ||
+        !are_bytes(n, x.dtype, dtype, d) || !are_bytes(n, w.dtype, dtype, d))
+        return false;
+    const int terms = arg_bool(n, "is_transposed") ? 2 : 1;
+    const Dim dim[3] = {x.dim[0], x.dim[1], w.dim[3 - terms]};
+    if (dim_upper(x.dim[2]) < 1 || dim_upper(x.dim[2]) > 32768)
+        return diag_error(d, n->loc, "sums have %s terms, expected 1 to 32768",
+                          dim_text(program_of(n), x.dim[2]));
+    if (!dims_agree(n, x.dim[0], w.dim[0]) || !dims_agree(n, x.dim[2], w.dim[terms]))
+        return diag_error(d, n->loc, "batches, or rows and columns, differ in length");
+    return check_zero(n, "self_zero", x.dtype, d) && check_zero(n, "mat2_zero", w.dtype, d) &&
+           check_number(n, "by", 0, 0x3fffffff, d) && check_range(n, d) &&
+           range_fits(n, dtype, d) && check_zero(n, "output_zero", dtype, d) &&
+           set_tensor(n, out, dtype, 3, dim, d);
+}
+
+/* Constants of channels that lie within [-most, most]. */
+static bool check_known(const Node *n, const char *name, int64_t count, double most, Diag *d)
+{
+    const int i = arg_find(n, name);
+    bool ok = count > 0 && n_known(n, i) == count;
+    for (int64_t k = 0; ok && k < count; k++)
+        ok = known(n, i, k) >= -most && known(n, i, k) <= most;
+    return ok || diag_error(d, n->loc, "%s is not a constant of numbers up to %.0f, one per channel",
+                            name, most);
+}
+
+bool infer_integer_norm(const Node *n, Type *out, Diag *d)
+{
+    Type factor, offset;
+    int64_t row, each;
+    const EtcDtype dtype = dtype_or(n, ETC_I8);
+    if (!get_rank(n, "input", 1, MAX_RANK, out, d) || !get_rank(n, "factors", 1, 1, &factor, d) ||
+        !get_rank(n, "offsets", 1, 1, &offset, d) || !are_bytes(n, out->dtype, dtype, d) ||
+        !check_zero(n, "zero_point", out->dtype, d) || !check_number(n, "row", 1, 32768, d) ||
+        !check_number(n, "each", 1, 32768, d))
+        return false;
+    arg_int(n, "row", &row);
+    arg_int(n, "each", &each);
+    int wide = 0;
+    while (1 << wide < row)
+        wide++;
+    if (factor.dtype != ETC_I32 || offset.dtype != ETC_I32 || row % each ||
+        dim_upper(factor.dim[0]) % (row / each))
+        return diag_error(d, n->loc, "factors and offsets are not i32 of whole rows of channels");
+    out->dtype = dtype;
+    const int64_t bits = 14 - (wide + 1) / 2;
+    return check_known(n, "factors", dim_upper(factor.dim[0]), 32767, d) &&
+           check_known(n, "offsets", dim_upper(factor.dim[0]), 1073741824, d) &&
+           check_number(n, "bits", bits, bits, d) && check_number(n, "shift", 1, 30, d) &&
+           check_number(n, "eps", 0, (INT64_C(1) << 50) - 1, d) && check_range(n, d) &&
+           range_fits(n, dtype, d);
+}

@@ -49,6 +49,8 @@ Session *session_new(Arena *a)
 bool session_takes(const Session *s, OpId op)
 {
     assert(op < N_OPS);
+    if (s->is_fixed_point && !strcmp(op_info[op].c, "attention"))
+        return false; /* its products and its softmax are taken one by one */
     return s->tail->takes(&op_info[op]) && !(s->lacks && s->lacks[op]);
 }
 

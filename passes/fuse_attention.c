@@ -496,7 +496,7 @@ bool pass_fuse_attention(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f.r, n);
-        if (n->op == OP_BMM)
+        if (n->op == OP_BMM && !g->program->session->is_fixed_point)
             ok = look(&f, n) && ok;
     }
     rewrite_finish(&f.r);

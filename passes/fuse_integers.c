@@ -368,7 +368,8 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
 {
     Graph *g = f->r.g;
     int64_t border = 0;
-    if (n->op == OP_CONSTANT_PAD_ND && !read_border(n, p, &border))
+    const bool is_padding = n->op == OP_CONSTANT_PAD_ND;
+    if (is_padding && !read_border(n, p, &border))
         return true;
     const Node *from = first_operand(n)->def;
     Node *move = node_like(g, n);
@@ -376,7 +377,7 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
         node_push(move, arg_moved(move, n, n->arg[i]));
     for (int i = 0; i < n->n_in; i++)
         node_set_in(move, i, arg_value(n->in[i]->def, "input"));
-    if (n->op == OP_CONSTANT_PAD_ND)
+    if (is_padding)
         node_set_arg(move, arg_of(move, "value"), (Arg){.kind = ARG_INT, .dim = DIM(border)});
     Type t = n->out[0]->type;
     t.dtype = p->dtype;

@@ -10,6 +10,7 @@
  *     want them; operands and result share one scale;
  *   - a clamp or an activation function that is the only reader of such a node's result becomes a part
  *     of that node, without a quantize and dequantize between them.
+ *     For targets with fixed point, a multiplication by a number so joins a product of matrices.
  *
  * There is one walk forwards, one backwards, and sets of values by union-find: nearly linear. */
 #include "quant/internal.h"
@@ -48,7 +49,27 @@ bool is_weight(const Value *v)
            s->n_bytes >= type_bytes(v->type);
 }
 
+static bool is_scaling(const Node *n)
+{
+    return n->op == OP_MUL_SCALAR || n->op == OP_DIV_SCALAR;
+}
+
 /* -- what is to be had ------------------------------------------------------------------------- */
+
+/* Beside what all kernels have: products of two activations, norms, softmax, and what scales by
+ * numbers that are known. */
+static bool has_fixed_point(const Node *n)
+{
+    Norm m;
+    if (!type_is_static(n->out[0]->type))
+        return false;
+    if (norm_read(n, &m))
+        return m.kind == NORM_LAYER || m.kind == NORM_GROUP;
+    if (n->op == OP_BMM)
+        return !is_fixed(arg_value(n, "self")) && !is_fixed(arg_value(n, "mat2"));
+    return n->op == OP__SOFTMAX || is_scaling(n) ||
+           (n->op == OP_DIV_TENSOR && is_fixed(arg_value(n, "other")));
+}
 
 /* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For
  * targets with fixed point an activation function is a table of bytes and a node of its own. */
@@ -77,6 +98,8 @@ static unsigned kernel_spec(const Node *n)
         return SPEC_STATIC | joins;
     if (is_class(n, "lut"))
         return is_fixed_point ? SPEC_STATIC : 0;
+    if (is_fixed_point && has_fixed_point(n))
+        return SPEC_STATIC | (n->op == OP_BMM ? SPEC_SCALE_JOINS : 0);
     if (is_fixed_point && !strcmp(op_info[n->op].c, "upsample"))
         return SPEC_STATIC | SPEC_SHARED; /* the results are rounded to bytes */
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
@@ -234,7 +257,8 @@ static void join(Annotation *a, const Node *n, unsigned spec)
     NodePlan *p = plan_of(a, n), *next;
     const Node *t = sole_user(a, n->out[0]);
     const bool joins = t && t->n_out && ((spec & SPEC_CLAMP_JOINS && is_class(t, "clamp")) ||
-                                         (spec & SPEC_CURVE_JOINS && is_class(t, "lut")));
+                                         (spec & SPEC_CURVE_JOINS && is_class(t, "lut")) ||
+                                         (spec & SPEC_SCALE_JOINS && is_scaling(t)));
     if (!joins || arg_value(t, "self") != n->out[0] || t->n_in != 1 || !(next = plan_of(a, t)) ||
         next->choice.activation.dtype != ETC_I8 || !is_f32(t->out[0]))
         return;
@@ -255,6 +279,8 @@ static bool decide(const Annotation *a, const Node *n, unsigned spec)
     }
     if (weights_of(n, &v))
         return all > 0;
+    if (n->op == OP__SOFTMAX && a->uses.escapes[n->out[0]->index])
+        return false; /* a result of the model keeps its floats */
     return spec & SPEC_SHARED ? from > 0 : all > 0 && from == all;
 }
 

@@ -266,6 +266,8 @@ static inline EtcKernel *find_kernel(const char *key)
                    {"integer_convolution", etc_integer_convolution},
                    {"integer_linear", etc_integer_linear},
                    {"integer_avg_pool2d", etc_integer_avg_pool2d},
+                   {"integer_matmul", etc_integer_matmul},
+                   {"integer_norm", etc_integer_norm},
                    {"integer_softmax", etc_integer_softmax},
                    {"max_pool2d", etc_max_pool2d}};
     char name[80];

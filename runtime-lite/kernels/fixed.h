@@ -12,10 +12,12 @@
  * A set has a header mcu_*.h, which the target's row names, with the same steps in each:
  *
  *   ETC_MCU_PANEL                 bytes of a panel of four pixels, by terms
+ *   ETC_MCU_FROM_0                whether linear layers count x from 0 up, not with a sign
  *   etc_mcu_put                   the byte that a sum becomes
  *   etc_mcu_planes                makes a panel of four pixels that lie in planes
  *   etc_mcu_tiles                 all channels of a panel
  *   etc_mcu_linear                a linear layer
+ *   etc_mcu_larger                the larger of each two bytes
  *   etc_mcu_quantize              floats as bytes: the nearest integer of x * inverse
  *
  * Convolutions over windows are etc_mcu_windows and etc_mcu_strips where a set has them, else those of
@@ -24,6 +26,7 @@
  *   EtcMcuPixel, etc_mcu_byte     a pixel of a picture; x as such a pixel
  *   etc_mcu_run                   a run of x as such pixels
  *   etc_mcu_plane                 a channel of a depthwise convolution
+ *   ETC_MCU_TAPS                  bytes that it works with
  *   etc_mcu_three                 three bytes of a row
  *   etc_mcu_slot                  makes of one pixel's terms a quarter of a panel
  */

@@ -96,13 +96,14 @@ ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t i
     }
 }
 
-/* A convolution with one input channel and one output channel per group: w[oc][kh * kw]; work: a
- * picture of g->band rows of y, and 16 bytes. */
+/* A convolution with one input channel per group: w[oc][kh * kw]; work: taps as etc_mcu_plane wants
+ * them, a picture of g->band rows of y, and some bytes behind. */
 ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
-    EtcMcuPixel *picture = (EtcMcuPixel *)work;
+    EtcMcuPixel *picture = (EtcMcuPixel *)(void *)((uint8_t *)work + ETC_MCU_TAPS(g->kh, g->kw));
     const EtcMcuPixel pad = etc_mcu_byte((uint32_t)g->pad ^ q->x_flip);
+    const int32_t each = g->oc / g->ic;
     for (int32_t oy = 0; oy < g->oh; oy += g->band) {
         const int32_t rows = etc_min_i32(g->band, g->oh - oy), under = ((rows - 1) * g->sh) + g->kh;
         const uint8_t *from = (const uint8_t *)x;
@@ -110,14 +111,45 @@ ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, cons
         for (int32_t i = 0; i < (under * etc_mcu_pitch(g)); i++) {
             picture[i] = pad;
         }
-        for (int32_t c = 0; c < g->oc; c++) {
-            etc_mcu_picture(from, g, (oy * g->sh) - g->ph, under, q->x_flip, picture);
-            etc_mcu_plane(picture, w + (c * g->kh * g->kw), g, rows, q, c, to);
-            from += g->ih * g->iw;
+        for (int32_t c = 0, left = 0; c < g->oc; c++, left--) {
+            if (left == 0) {
+                etc_mcu_picture(from, g, (oy * g->sh) - g->ph, under, q->x_flip, picture);
+                from += g->ih * g->iw;
+                left = each;
+            }
+            etc_mcu_plane(picture, w + (c * g->kh * g->kw), g, rows, q, c, to, work);
             to += g->oh * g->ow;
         }
     }
     etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
+}
+
+/* The largest of each window, of bytes with a sign; what lies beyond x does not count; work: a row
+ * of x. */
+ETC_OUTLINE void etc_mcu_max(const void *x, void *y, const EtcMcuConv *g, void *work)
+{
+    const int8_t *plane = (const int8_t *)x;
+    int8_t *to = (int8_t *)y, *line = (int8_t *)work;
+    const int32_t iw = g->iw;
+    for (int32_t c = 0; c < g->ic; c++, plane += g->ih * iw) {
+        for (int32_t oy = 0; oy < g->oh; oy++) {
+            const int32_t iy = (oy * g->sh) - g->ph, end = etc_min_i32(iy + g->kh, g->ih);
+            const int8_t *row = plane + (etc_max_i32(iy, 0) * iw);
+            __builtin_memcpy(line, row, (size_t)iw);
+            for (row += iw; row < (plane + (end * iw)); row += iw) {
+                etc_mcu_larger(row, iw, line);
+            }
+            for (int32_t ix = -g->pw, n = g->ow; n > 0; n--, ix += g->sw) {
+                const int8_t *at = line + etc_max_i32(ix, 0);
+                const int8_t *const stop = line + etc_min_i32(ix + g->kw, iw);
+                int32_t most = *at;
+                for (at++; at < stop; at++) {
+                    most = (*at > most) ? *at : most;
+                }
+                *to++ = (int8_t)most;
+            }
+        }
+    }
 }
 
 /* y = a * by[0] + b * by[1] + by[2], less their fraction, within y's range; two images of n bytes. */
@@ -241,6 +273,69 @@ ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t 
     const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
     for (const uint8_t *const end = from + n; from < end; from++, y++) {
         *y = (float)((*from ^ turn) - least) * scale;
+    }
+}
+
+typedef struct EtcMcuMatmul {
+    int32_t batches, m, n, k; /* y[m][n] = x[m][k] * w[k][n] */
+    int32_t wide;             /* k with zeros behind */
+    int32_t step, next;       /* bytes of w from row to row, from column to column */
+    int32_t w_flip;           /* 0x80 where bytes of w have no sign */
+    int32_t x_zero, w_zero;   /* as linear layers count x, and of w with a sign */
+    int32_t by;
+    int32_t channels, terms, add; /* blocks of a linear layer's weights; what is added to each */
+} EtcMcuMatmul;
+
+/* w as the weights of a linear layer, at `to`; start: what the sum of each column starts from. */
+ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_t *start, int8_t *to)
+{
+    const int32_t block = g->channels * g->terms;
+    for (int32_t c = 0; c < g->n; c++, w += g->next) {
+        const uint8_t *from = w;
+        int8_t *row = to + ((c / g->channels) * g->channels * g->wide) +
+                      ((c % g->channels) * g->terms);
+        int32_t sum = 0;
+        for (int32_t left = g->k; left > 0; left -= g->terms, row += block) {
+            const int32_t n = etc_min_i32(left, g->terms);
+            for (int32_t t = 0; t < n; t++, from += g->step) {
+                const int32_t v = (int8_t)(uint8_t)(*from ^ g->w_flip);
+                sum += v;
+                row[t] = (int8_t)(uint8_t)(v + g->add);
+            }
+        }
+        start[c] = ((g->k * g->w_zero) - sum) * g->x_zero;
+    }
+}
+
+/* y[m][n] of x[m][k] and w[k][n], for each batch: a linear layer whose weights are w.  Where w has a
+ * zero point, the sums of a row start from what the row adds up to.  work: three numbers of each
+ * column, of columns up to a multiple of four; their weights, and what a linear layer works with. */
+ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const EtcMcuMatmul *g,
+                                const EtcMcu *q, void *work)
+{
+    const uint8_t *row = (const uint8_t *)x, *matrix = (const uint8_t *)w;
+    const int32_t n = ((g->n + 3) / 4) * 4, bytes = n * g->wide;
+    int32_t *by = (int32_t *)work, *base = by + n, *start = base + n;
+    int8_t *weights = (int8_t *)(start + n), *to = (int8_t *)y;
+    const EtcMcu p = {start, by, q->zero, q->lo, q->hi, q->x_flip, q->y_flip};
+    __builtin_memset(work, 0, (size_t)((12 * n) + bytes));
+    for (int32_t c = 0; c < g->n; c++) {
+        by[c] = g->by;
+    }
+    for (int32_t b = 0; b < g->batches; b++, matrix += g->k * g->n) {
+        const int32_t rows = (g->w_zero == 0) ? g->m : 1;
+        etc_mcu_weights(matrix, g, base, weights);
+        for (int32_t r = 0; r < g->m; r += rows, row += rows * g->k, to += rows * g->n) {
+            int32_t sum = 0;
+            for (int32_t t = 0; (rows == 1) && (t < g->k); t++) {
+                const uint32_t v = (row[t] ^ q->x_flip) & 0xff;
+                sum += (ETC_MCU_FROM_0 != 0) ? (int32_t)v : (int32_t)(int8_t)(uint8_t)v;
+            }
+            for (int32_t c = 0; c < g->n; c++) {
+                start[c] = base[c] - (sum * g->w_zero);
+            }
+            etc_mcu_linear(row, weights, to, rows, g->n, g->k, g->wide, &p, weights + bytes);
+        }
     }
 }
 

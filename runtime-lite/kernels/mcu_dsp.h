@@ -11,6 +11,8 @@
 typedef int16_t EtcMcuPixel;
 
 #define ETC_MCU_PANEL(k) ((k) * 8)
+#define ETC_MCU_FROM_0 0
+#define ETC_MCU_TAPS(kh, kw) ((kh) * (((kw) + 1) / 2) * 4)
 
 ETC_INLINE uint32_t etc_mcu_word(const void *p)
 {
@@ -276,10 +278,50 @@ ETC_OUTLINE void etc_mcu_nine_2(const EtcMcuPixel *picture, const int8_t *w, con
 }
 #endif
 
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
+/* The sum of two products of halves of 16 bits, and s. */
+ETC_INLINE int32_t etc_mcu_pair(uint32_t x, uint32_t w, int32_t s)
 {
-    const int32_t pitch = etc_mcu_pitch(g);
+#if defined(__ARM_FEATURE_DSP)
+    int32_t r;
+    __asm__("smlad %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(w), "r"(s));
+    return r;
+#else
+    return s + ((int16_t)(uint16_t)x * (int16_t)(uint16_t)w) +
+           ((int16_t)(uint16_t)(x >> 16) * (int16_t)(uint16_t)(w >> 16));
+#endif
+}
+
+/* Two outputs at a time, of windows whose rows are `pairs` pairs of taps. */
+ETC_INLINE void etc_mcu_windows_2(const EtcMcuPixel *picture, const uint32_t *taps,
+                                  const EtcMcuConv *g, int32_t rows, const EtcMcu *q, int32_t c,
+                                  int8_t *y, int32_t pairs)
+{
+    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
+    const uint32_t *const last = taps + (g->kh * pairs);
+    for (int32_t r = 0; r < rows; r++, picture += g->sh * pitch) {
+        const EtcMcuPixel *at = picture;
+        for (int8_t *const end = y + g->ow; y < end; at += 2 * g->sw) {
+            const EtcMcuPixel *p = at, *next = ((y + 1) < end) ? (at + g->sw) : at;
+            int32_t s0 = start, s1 = start;
+            for (const uint32_t *w = taps; w < last; p += pitch, next += pitch) {
+                const EtcMcuPixel *p0 = p, *p1 = next;
+                for (const uint32_t *const stop = w + pairs; w < stop; w++, p0 += 2, p1 += 2) {
+                    s0 = etc_mcu_pair(etc_mcu_word(p0), *w, s0);
+                    s1 = etc_mcu_pair(etc_mcu_word(p1), *w, s1);
+                }
+            }
+            *y++ = etc_mcu_put(s0, by, zero);
+            if (y < end) {
+                *y++ = etc_mcu_put(s1, by, zero);
+            }
+        }
+    }
+}
+
+ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
+                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
+{
+    uint32_t *to = (uint32_t *)taps;
 #if defined(__ARM_FEATURE_DSP)
     const int is_nine = (g->kh == 3) && (g->kw == 3);
     if (is_nine && (g->sh == 1) && (g->sw == 1)) {
@@ -291,13 +333,28 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
         return;
     }
 #endif
-    for (int32_t o = 0; o < (rows * g->ow); o++) {
-        const EtcMcuPixel *p = picture + ((o / g->ow) * g->sh * pitch) + ((o % g->ow) * g->sw);
-        int32_t sum = q->start[c];
-        for (int32_t t = 0; t < (g->kh * g->kw); t++) {
-            sum += w[t] * p[((t / g->kw) * pitch) + (t % g->kw)];
+    for (int32_t i = 0; i < g->kh; i++, w += g->kw) {
+        for (int32_t t = 0; t < g->kw; t += 2) {
+            const int32_t other = ((t + 1) < g->kw) ? w[t + 1] : 0;
+            *to++ = (uint16_t)w[t] | ((uint32_t)other << 16);
         }
-        *y++ = etc_mcu_put(sum, q->by[c], q->zero);
+    }
+    etc_mcu_windows_2(picture, (const uint32_t *)taps, g, rows, q, c, y, (g->kw + 1) / 2);
+}
+
+/* y = the larger of x and y, of n bytes each. */
+ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
+{
+    const int8_t *const end = x + n;
+#if defined(__ARM_FEATURE_DSP)
+    for (; (x + 4) <= end; x += 4, y += 4) {
+        uint32_t a = etc_mcu_word(x), b = etc_mcu_word(y);
+        __asm__("ssub8 %1, %2, %0\n\tsel %0, %2, %0" : "+r"(b), "=&r"(a) : "r"(a) : "cc");
+        __builtin_memcpy(y, &b, 4);
+    }
+#endif
+    for (; x < end; x++, y++) {
+        *y = (*x > *y) ? *x : *y;
     }
 }
 

@@ -15,6 +15,15 @@
 #endif
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
+#define ETC_MCU_FROM_0 0
+#define ETC_MCU_TAPS(kh, kw) 0
+
+typedef int8_t EtcMcuPixel;
+
+ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
+{
+    return (int8_t)(uint8_t)v;
+}
 
 /* by: times 2^31 */
 ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
@@ -430,24 +439,25 @@ ETC_INLINE int32_t etc_mcu_columns(const EtcMcuConv *g)
 /* Strips of padding, and behind them a row of it. */
 ETC_INLINE const uint8_t *etc_mcu_clear(const EtcMcuConv *g, const EtcMcu *q, void *work)
 {
-    const int32_t bytes = ((g->kh + 3) / 4) * g->band;
+    const int32_t bytes = g->band;
     uint8_t *none = (uint8_t *)work + bytes;
     __builtin_memset(work, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)), (size_t)bytes);
     __builtin_memset(none, g->pad, (size_t)g->iw);
     return none;
 }
 
-/* A convolution with one input channel and one output channel per group, of up to four taps by four,
- * a stride of 1 or 2; w[oc][4 columns][4 rows], with zeros behind kh and kw.  A strip does for all
+/* A convolution with one input channel per group, of up to four taps by four, a stride of 1 or 2; w[oc][4 columns][4 rows], with zeros behind kh and kw.  A strip does for all
  * rows of y whose windows are within it.  work: g->band bytes, and a row of padding. */
 ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const EtcMcuConv *g,
                                 const EtcMcu *q, void *work)
 {
     const int32_t columns = etc_mcu_columns(g), each = ((4 - g->kh) / g->sh) + 1;
-    const uint8_t *plane = (const uint8_t *)x, *none = etc_mcu_clear(g, q, work);
+    const uint8_t *plane, *none = etc_mcu_clear(g, q, work);
     int8_t *y = (int8_t *)out;
-    for (int32_t c = 0; c < g->oc; c++, w += 16, plane += g->ih * g->iw) {
+    const int32_t share = g->oc / g->ic;
+    for (int32_t c = 0; c < g->oc; c++, w += 16) {
         const int32_t start = q->start[c], by = q->by[c], zero = q->zero;
+        plane = (const uint8_t *)x + ((c / share) * g->ih * g->iw);
         for (int32_t oy = 0; oy < g->oh; oy += each) {
             etc_mcu_strip(plane, g, (oy * g->sh) - g->ph, columns, q->x_flip, none,
                           (int8_t *)work + (4 * g->pw));
@@ -459,46 +469,53 @@ ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const
     etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
 }
 
-/* A row of y of strips that lie g->band bytes apart. */
-ETC_OUTLINE void etc_mcu_long_row(const int8_t *p, const int8_t *w, const EtcMcuConv *g,
-                                  int32_t start, int32_t by, int32_t zero, int8_t *y)
+/* Four outputs of a row at a time, of windows of any size. */
+ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
+                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
 {
-    for (const int8_t *const end = y + g->ow; y < end; p += 4 * g->sw) {
-        const int8_t *row = p, *at = w;
-        int32_t sum = start;
-        for (int32_t r = 0; r < g->kh; r += 4, row += g->band) {
-            for (int32_t t = 0; t < (4 * g->kw); t += 16, at += 16) {
+    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
 #if defined(__ARM_FEATURE_MVE)
-                sum = vmladavaq_s8(sum, vldrbq_s8(row + t), vldrbq_s8(at));
-#else
-                for (int32_t i = 0; (i < 16) && ((t + i) < (4 * g->kw)); i++) {
-                    sum += row[t + i] * at[i];
-                }
+    const uint32x4_t column = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)g->sw);
 #endif
+    (void)taps;
+    for (int32_t r = 0; r < rows; r++, picture += g->sh * pitch, y += g->ow) {
+#if defined(__ARM_FEATURE_MVE)
+        for (int32_t i = 0; i < g->ow; i += 4) {
+            const int8_t *at = picture + (i * g->sw), *by_tap = w;
+            int32x4_t s = vdupq_n_s32(start);
+            for (int32_t n = g->kh; n > 0; n--, at += pitch) {
+                for (const int8_t *p = at, *const end = at + g->kw; p < end; p++) {
+                    s = vmlaq_n_s32(s, vldrbq_gather_offset_s32(p, column), *by_tap++);
+                }
             }
+            s = etc_mcu_within(vqrdmulhq_n_s32(s, by), zero);
+            vstrbq_p_s32(y + i, s, vctp32q((uint32_t)(g->ow - i)));
         }
-        *y++ = etc_mcu_put(sum, by, zero);
+#else
+        for (int32_t i = 0; i < g->ow; i++) {
+            int32_t sum = start;
+            for (int32_t t = 0; t < (g->kh * g->kw); t++) {
+                sum += w[t] * picture[((t / g->kw) * pitch) + (i * g->sw) + (t % g->kw)];
+            }
+            y[i] = etc_mcu_put(sum, by, zero);
+        }
+#endif
     }
 }
 
-/* The same of any size: w[oc][kh / 4][kw / 4][4 columns][4 rows].  work: kh / 4 strips, and a row of
- * padding. */
-ETC_OUTLINE void etc_mcu_long_strips(const void *x, const int8_t *w, void *out, const EtcMcuConv *g,
-                                     const EtcMcu *q, void *work)
+/* y = the larger of x and y, of n bytes each. */
+ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 {
-    const int32_t columns = etc_mcu_columns(g);
-    const uint8_t *plane = (const uint8_t *)x, *none = etc_mcu_clear(g, q, work);
-    int8_t *y = (int8_t *)out;
-    for (int32_t c = 0; c < g->oc; c++, w += g->k, plane += g->ih * g->iw) {
-        for (int32_t oy = 0; oy < g->oh; oy++, y += g->ow) {
-            int8_t *strip = (int8_t *)work + (4 * g->pw);
-            for (int32_t r = 0; r < g->kh; r += 4, strip += g->band) {
-                etc_mcu_strip(plane, g, (oy * g->sh) - g->ph + r, columns, q->x_flip, none, strip);
-            }
-            etc_mcu_long_row((const int8_t *)work, w, g, q->start[c], q->by[c], q->zero, y);
-        }
+#if defined(__ARM_FEATURE_MVE)
+    for (; n > 0; n -= 16, x += 16, y += 16) {
+        const mve_pred16_t some = vctp8q((uint32_t)n);
+        vstrbq_p_s8(y, vmaxq_s8(vldrbq_z_s8(x, some), vldrbq_z_s8(y, some)), some);
     }
-    etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
+#else
+    for (const int8_t *const end = x + n; x < end; x++, y++) {
+        *y = (*x > *y) ? *x : *y;
+    }
+#endif
 }
 
 /* y[rows][m] of x[rows][n_k]; k is a multiple of 16; work: k bytes. */

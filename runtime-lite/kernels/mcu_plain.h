@@ -11,6 +11,8 @@
 typedef uint8_t EtcMcuPixel;
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
+#define ETC_MCU_FROM_0 1
+#define ETC_MCU_TAPS(kh, kw) 0
 
 /* Three bytes. */
 ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
@@ -118,9 +120,10 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
 }
 
 ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
+                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
 {
     const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
+    (void)taps;
     const int is_nine = (g->kh == 3) && (g->kw == 3);
     const int32_t w0 = w[0];
     for (int32_t r = 0; r < rows; r++) {
@@ -146,6 +149,13 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
             *y++ = etc_mcu_put(sum, by, zero);
         }
         picture += g->sh * pitch;
+    }
+}
+
+ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
+{
+    for (const int8_t *const end = x + n; x < end; x++, y++) {
+        *y = (*x > *y) ? *x : *y;
     }
 }
 

@@ -60,6 +60,9 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "sums": (10000, [], CALL),  # of record.py, as above
     "taps": (10000, [], CALL),
     "steps": (10000, [], CALL),
+    "encoder": (111520, [], CALL),
+    "planes": (100000, [], CALL),
+    "camera": (100000, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]
@@ -116,7 +119,8 @@ class Rig:
         call(self.etc, "emit-c", os.path.join(data, "model.pt2"), *recipe, "--target", core, "--main", "-q",
              "-o", os.path.join(to, "model.c"), *MODELS[name][1], *(["--io", io] if io else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
-        if io:
+        self.takes_bytes = x.dtype == np.uint8
+        if io and not self.takes_bytes:
             scale, zero = self.points(to, "INPUT")
             least = np.iinfo(io).min
             x = np.clip(np.rint(x / scale) + zero, least, least + 255).astype(io)
@@ -188,7 +192,7 @@ class Rig:
         """Functions of the C library that divide numbers of 64 bits, and those that compute with floats where all inputs
         and outputs are integers."""
         names = [w for w in open(os.path.join(to, "model.h")).read().split() if w.startswith(("MODEL_INPUT", "MODEL_OUTPUT"))]
-        has_floats = sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names)
+        has_floats = sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names) + self.takes_bytes
         there = call(prefix + "nm", os.path.join(to, "model.elf")).split()
         return [n for n in there if n.startswith(LONG_DIVISION + (() if has_floats else SOFT_FLOAT))]
 

@@ -59,7 +59,54 @@ class Steps(nn.Module):
         return self.last(self.lstm(self.gru(x)[0])[0][:, -1])
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10))}
+class Planes(nn.Module):
+    """First layers of one channel, depthwise convolutions of 5 x 5 taps, of two results per channel, of one axis; maxima."""
+
+    def __init__(self):
+        super().__init__()
+        c, relu = nn.Conv2d, nn.ReLU()
+        self.image = nn.Sequential(c(1, 6, 5, padding=2), relu, nn.MaxPool2d(2), c(6, 12, 3, padding=1, groups=6), relu, c(12, 10, 1), relu,
+                                   c(10, 10, 5, padding=2, groups=10), relu, nn.MaxPool2d(3, 2, 1), c(10, 20, 5, 2, 2, groups=10), relu, c(20, 9, 1))
+        self.line = nn.Sequential(nn.Conv1d(9, 9, 7, padding=3, groups=9), nn.Conv1d(9, 18, 3, 2, groups=9), nn.ReLU(), nn.Conv1d(18, 4, 1))
+
+    def forward(self, x):
+        return self.line(self.image(x).flatten(2)).mean(2)
+
+
+class Camera(nn.Module):
+    """Bytes of a camera, normalized by channel before a convolution with a border; a division by channel and one by a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 5, 1)
+        for name, v in (("mean", [0.485, 0.456, 0.406]), ("std", [0.229, 0.224, 0.225])):
+            self.register_buffer(name, torch.tensor(v).view(3, 1, 1))
+        self.spread = nn.Parameter(torch.rand(8, 1, 1) + 0.5)
+
+    def forward(self, x):
+        x = F.relu(self.a((x.float() / 255 - self.mean) / self.std))
+        return self.c(self.b(x) / self.spread / 3.0).mean((2, 3))
+
+
+class Encoder(nn.Module):
+    """A block of a transformer: attention over 12 steps, layer norms, gelu; then a group norm."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(32, 2, 64, activation="gelu", batch_first=True, norm_first=True)
+        self.first, self.place = nn.Linear(10, 32), nn.Parameter(torch.randn(1, 12, 32) * 0.3)
+        self.block, self.norm, self.last = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.GroupNorm(4, 32), nn.Linear(32, 5)
+        for m in self.modules():
+            if isinstance(m, (nn.LayerNorm, nn.GroupNorm)):
+                nn.init.uniform_(m.weight, 0.5, 1.5)
+                nn.init.normal_(m.bias, 0, 0.3)
+
+    def forward(self, x):
+        x = self.block(self.first(x) + self.place)
+        return self.last(self.norm(x.transpose(1, 2)).mean(2))
+
+
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17))}
 
 
 def main():
@@ -68,6 +115,8 @@ def main():
         make, shape = NETS[name]
         torch.manual_seed(3)
         net, x = make().eval(), torch.randn(8, *shape)
+        if name == "camera":
+            x = torch.randint(0, 256, x.shape, dtype=torch.uint8)
         to = os.path.join(here, name)
         os.makedirs(to, exist_ok=True)
         torch.export.save(torch.export.export(net, (x[:1],)), os.path.join(to, "model.pt2"))

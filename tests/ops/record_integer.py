@@ -159,13 +159,72 @@ def float_softmaxes(w):
             w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, 0, 1, 0, 0, 0, base.CODES[torch.float32]], [y.float()], [y])
 
 
+def is_clear(v):
+    """No element is near the middle of two integers, which fixed point may miss."""
+    return bool(((v - v.floor() - 0.5).abs() > 0.02).all())
+
+
+def matmuls(w):
+    # batches, m, k, n; whether the second is transposed; zero points; what a sum is multiplied with; y's zero point and range
+    cases = [((1, 3, 5, 4), False, 0, 0, 0.003, 5, -128, 127), ((2, 4, 16, 7), True, 3, -9, 0.0007, 0, 0, 127), ((3, 1, 33, 2), False, -17, 40, 2.0 ** -11, -3, -128, 127),
+             ((1, 2, 1, 9), True, 100, -100, 0.004, 0, -128, 127)]
+    for x_type, w_type, y_type in ((torch.int8, torch.int8, torch.int8), (torch.uint8, torch.int8, torch.uint8), (torch.int8, torch.uint8, torch.int8)):
+        up = [128 if t == torch.uint8 else 0 for t in (x_type, w_type, y_type)]
+        for (b, m, k, n), turned, x_zero, w_zero, by, zero, lo, hi in cases:
+            v = None
+            while v is None or not is_clear(v):
+                x, second = integers(-128 + up[0], 127 + up[0], x_type, b, m, k), integers(-128 + up[1], 127 + up[1], w_type, b, k, n)
+                v = torch.bmm(x.double() - (x_zero + up[0]), second.double() - (w_zero + up[1])) * by
+            y = torch.clamp(torch.round(v) + zero + up[2], lo + up[2], hi + up[2]).to(y_type)
+            second = second.transpose(1, 2).contiguous() if turned else second
+            w.case("integer_matmul", [x, second, turned, x_zero + up[0], w_zero + up[1], round(by * 2 ** 31), zero + up[2], lo + up[2], hi + up[2],
+                                      base.CODES[y_type]], [y], [y])
+
+
+def norm(w, x, zero, scale, row, each, centred, of, weight, bias, eps, y_scale, y_zero, y_type, lo, hi):
+    """`of`: what torch makes of the floats of x."""
+    wide = (row - 1).bit_length()
+    bits = 14 - (wide + 1) // 2
+    factor, offset = weight.double() / y_scale / 2 ** bits, bias.double() / y_scale + y_zero + 0.5
+    shift = max(s for s in range(31) if factor.abs().max() * 2 ** s < 32767 and offset.abs().max() * 2 ** s < 2 ** 30 - 1)
+    y = torch.clamp(torch.round(of / y_scale) + y_zero, lo, hi).to(y_type)
+    numbers = [torch.round(v * 2 ** shift).to(torch.int32) for v in (factor, offset)]
+    w.case("integer_norm", [x, *numbers, row, each, centred, zero, round(eps * row * row / scale ** 2), bits, shift, lo, hi, base.CODES[y_type]], [y], [y])
+
+
+def norms(w):
+    # shape, groups of channels or 0 for a layer norm, scale and zero point of x, of y; fixed point misses the middle of two integers by up to a fiftieth
+    cases = [((3, 32), 0, 0.05, 3, 0.03, -4, torch.int8), ((2, 5, 7), 0, 0.002, -90, 0.02, 0, torch.int8), ((2, 6, 3, 4), 3, 0.1, 7, 0.04, 130, torch.uint8),
+             ((1, 4, 5, 5), 4, 0.01, 0, 0.05, 1, torch.int8), ((1, 150), 0, 0.3, 11, 0.25, 0, torch.int8), ((2, 1), 0, 0.1, 0, 0.1, 3, torch.int8)]
+    for dtype, lo in ((torch.int8, -128), (torch.uint8, 0)):
+        for shape, groups, scale, zero, y_scale, y_zero, y_type in cases:
+            zero, channels, row = zero + 128 + lo, shape[1] if groups else shape[-1], shape[-1]
+            weight, bias = rand(channels) + 1.5, rand(channels) * 0.5
+            each = row = shape[-1]
+            if groups:
+                each = shape[2] * shape[3]
+                row = channels // groups * each
+            least = 0 if y_type == torch.uint8 else -128
+            of = None
+            while of is None or not is_clear(of / y_scale):
+                x = integers(max(lo, zero - 40), min(lo + 255, zero + 60), dtype, *shape)
+                v = (x.double() - zero) * scale
+                of = F.group_norm(v, groups, weight.double(), bias.double()) if groups else F.layer_norm(v, shape[-1:], weight.double(), bias.double())
+            norm(w, x, zero, scale, row, each if groups else 1, True, of, weight, bias, 1e-5, y_scale, y_zero, y_type, least, least + 255)
+        weight, of = rand(24) + 1.5, None
+        while of is None or not is_clear(of / 0.03):
+            x = integers(lo, lo + 255, dtype, 2, 24)
+            of = F.rms_norm((x.double() - lo - 100) * 0.02, [24], weight.double(), 1e-6)
+        norm(w, x, lo + 100, 0.02, 24, 1, False, of, weight, torch.zeros(24), 1e-6, 0.03, -5, torch.int8, -128, 127)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_integer.py FOLDER")
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(4)
     w = Writer(sys.argv[1] + "/integer.bin")
-    for part in (linears, convs, pools, means, softmaxes, float_softmaxes):
+    for part in (linears, convs, pools, means, softmaxes, float_softmaxes, matmuls, norms):
         part(w)
 
 
