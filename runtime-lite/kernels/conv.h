@@ -11,29 +11,11 @@
 #ifndef ETC_CONV_H
 #define ETC_CONV_H
 
+#include "runtime-lite/kernels/across.h"
 #include "runtime-lite/kernels/line.h"
-#include "runtime-lite/kernels/tile.h"
 
 /* With fewer output channels than this, a 1x1 kernel reads its pixels where they lie. */
 #define ETC_PACK_ROWS 64
-
-/* How weights lie. */
-typedef enum EtcForm {
-    ETC_FORWARD,    /* [groups * oc, ic, kh, kw] */
-    ETC_TRANSPOSED, /* [groups * ic, oc, kh, kw]: stride and padding are those of the forward one */
-    ETC_IN_BLOCKS   /* [groups][blocks][ic, kh, kw][ETC_TOGETHER]: a forward one, whose channels
-                     * of output stand together; the last block of a group may be narrower */
-} EtcForm;
-
-typedef struct EtcConv {
-    int64_t n, groups;
-    int64_t ic, ih, iw; /* ic and oc: channels of one group */
-    int64_t oc, oh, ow;
-    int64_t kh, kw, sh, sw, ph, pw, dh, dw; /* kernel, stride, padding, dilation */
-    float lo, hi;                           /* clamp of y; -infinity and infinity: none */
-    EtcForm form;
-    int64_t x_plane, y_plane; /* floats from a channel to the next; 0: no gaps between them */
-} EtcConv;
 
 /* A run of output pixels in one row, as columns of a panel. */
 typedef struct EtcRun {
@@ -244,8 +226,8 @@ ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float 
 
 /* -- depthwise ------------------------------------------------------------------------------ */
 
-/* Output rows oy .. oy + n - 1 from spread rows, of which the first is under output row 0; n, kh and kw
- * are constants where this is inlined with them.  Each weight is loaded once for the n rows. */
+/* Output rows oy .. oy + n - 1 from spread rows, of which the first is under output row 0; n, kh
+ * and kw are constants where this is inlined with them.  Each weight is loaded once for n rows. */
 ETC_INLINE void etc_depthwise_rows(const float *rows, const float *w, float bias, float *y,
                                    const EtcConv *g, int64_t line, int64_t oy, int n, int64_t kh,
                                    int64_t kw)
@@ -328,6 +310,29 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
     }
 }
 
+/* One image and group of a convolution that is not transposed. */
+ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bias, float *y,
+                                 const EtcConv *g, float *work)
+{
+    EtcPlanes planes;
+    EtcConv rest = *g;
+    if (etc_is_depthwise(g)) {
+        etc_conv_depthwise(x, w, bias, y, g, work);
+        return;
+    }
+    if (etc_is_across(g, &planes)) {
+        const int64_t done = g->oc - (g->oc % ETC_TOGETHER);
+        etc_conv_across(x, w, bias, y, g, &planes, work);
+        rest.oc -= done;
+        w += done * g->ic * g->kh * g->kw;
+        y += done * g->y_plane;
+        bias = (bias != NULL) ? (bias + done) : NULL;
+    }
+    if (rest.oc > 0) {
+        etc_conv_product(x, w, bias, y, &rest, work);
+    }
+}
+
 /* work: ETC_WORK_BYTES */
 ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias, float *y,
                               const EtcConv *geometry, void *work)
@@ -343,10 +348,8 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
         const float *xi = x + (i * x_size), *wi = w + (group * w_size);
         if (g.form == ETC_TRANSPOSED) {
             etc_conv_transposed(xi, wi, b, y + (i * y_size), &g, (float *)work);
-        } else if (etc_is_depthwise(&g)) {
-            etc_conv_depthwise(xi, wi, b, y + (i * y_size), &g, (float *)work);
         } else {
-            etc_conv_product(xi, wi, b, y + (i * y_size), &g, (float *)work);
+            etc_conv_forward(xi, wi, b, y + (i * y_size), &g, (float *)work);
         }
     }
 }
