@@ -11,29 +11,11 @@
 #ifndef ETC_CONV_H
 #define ETC_CONV_H
 
+#include "runtime-lite/kernels/across.h"
 #include "runtime-lite/kernels/line.h"
-#include "runtime-lite/kernels/tile.h"
 
 /* With fewer output channels than this, a 1x1 kernel reads its pixels where they lie. */
 #define ETC_PACK_ROWS 64
-
-/* How weights lie. */
-typedef enum EtcForm {
-    ETC_FORWARD,    /* [groups * oc, ic, kh, kw] */
-    ETC_TRANSPOSED, /* [groups * ic, oc, kh, kw]: stride and padding are those of the forward one */
-    ETC_IN_BLOCKS   /* [groups][blocks][ic, kh, kw][ETC_TOGETHER]: a forward one, whose channels
-                     * of output stand together; the last block of a group may be narrower */
-} EtcForm;
-
-typedef struct EtcConv {
-    int64_t n, groups;
-    int64_t ic, ih, iw; /* ic and oc: channels of one group */
-    int64_t oc, oh, ow;
-    int64_t kh, kw, sh, sw, ph, pw, dh, dw; /* kernel, stride, padding, dilation */
-    float lo, hi;                           /* clamp of y; -infinity and infinity: none */
-    EtcForm form;
-    int64_t x_plane, y_plane; /* floats from a channel to the next; 0: no gaps between them */
-} EtcConv;
 
 /* A run of output pixels in one row, as columns of a panel. */
 typedef struct EtcRun {
@@ -244,53 +226,83 @@ ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float 
 
 /* -- depthwise ------------------------------------------------------------------------------ */
 
-/* Output rows oy .. oy + n - 1 from spread rows, of which the first is under output row 0; n, kh and kw
- * are constants where this is inlined with them.  Each weight is loaded once for the n rows. */
-ETC_INLINE void etc_depthwise_rows(const float *rows, const float *w, float bias, float *y,
-                                   const EtcConv *g, int64_t line, int64_t oy, int n, int64_t kh,
-                                   int64_t kw)
+/* Where the taps of an output read its spread rows: listed, or the taps of one row of the kernel
+ * where all are too many. */
+typedef struct EtcTaps {
+    int64_t at[ETC_PLACES]; /* floats from what tap 0 reads */
+    int64_t n_at;
+    int64_t steps, step; /* times that they are taken, and floats from one to the next */
+    int64_t next;        /* floats from an output row to the next */
+} EtcTaps;
+
+ETC_INLINE void etc_taps_list(const EtcConv *g, int64_t line, EtcTaps *t)
+{
+    const int64_t down = g->sw * line;
+    const int64_t rows = ((g->kh * g->kw) <= ETC_PLACES) ? g->kh : 1;
+    t->n_at = 0;
+    t->steps = (rows == g->kh) ? 1 : g->kh;
+    t->step = g->dh * down;
+    t->next = g->sh * down;
+    for (int64_t ky = 0; ky < rows; ky++) {
+        for (int64_t kx = 0; kx < g->kw; kx++) {
+            const int64_t x = kx * g->dw;
+            t->at[t->n_at] = (ky * t->step) + ((x % g->sw) * line) + (x / g->sw);
+            t->n_at++;
+        }
+    }
+}
+
+/* Lists the taps, and fills the rows that images will be spread to: between their ends are lanes of
+ * no output, where a subnormal number that was left there would cost time. */
+ETC_INLINE void etc_depthwise_start(const EtcConv *g, float *rows, EtcTaps *t)
+{
+    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
+    const int64_t n = ((g->oh - 1) * g->sh) + ((g->kh - 1) * g->dh) + 1;
+    etc_taps_list(g, line, t);
+    etc_fill(rows, etc_min_i64(n * g->sw * line, ETC_WORK_BYTES / 4), 0.0f);
+}
+
+/* n output rows, a constant where this is inlined; each weight is loaded once for them. */
+ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const float *w, float bias,
+                                   float *y, const EtcConv *g, int n)
 {
     const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
-    const int64_t whole = g->dw / g->sw, part = g->dw % g->sw; /* a tap's step along lines */
-    const int64_t down = g->sw * line, next = g->sh * down;
+    const int64_t next = t->next, n_at = t->n_at;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
+        const float *from = rows + ox, *weight = w;
         EtcF acc[4];
         ETC_UNROLL
         for (int r = 0; r < n; r++) {
             acc[r] = etc_splat(bias);
         }
-        for (int64_t ky = 0; ky < kh; ky++) {
-            const float *from = rows + (oy * next) + (ky * g->dh * down) + ox;
-            for (int64_t kx = 0, phase = 0; kx < kw; kx++) {
-                const EtcF wv = etc_splat(w[(ky * kw) + kx]);
+        for (int64_t s = 0; s < t->steps; s++, from += t->step, weight += n_at) {
+            for (int64_t i = 0; i < n_at; i++) {
+                const EtcF wv = etc_splat(weight[i]);
+                const float *x = from + t->at[i];
                 ETC_UNROLL
                 for (int r = 0; r < n; r++) {
-                    acc[r] = etc_fma(wv, etc_loadu(from + (phase * line) + (r * next)), acc[r]);
+                    acc[r] = etc_fma(wv, etc_loadu(x + (r * next)), acc[r]);
                 }
-                phase += part;
-                from += whole + (phase >= g->sw);
-                phase -= (phase >= g->sw) ? g->sw : 0;
             }
         }
         ETC_UNROLL
         for (int r = 0; r < n; r++) {
-            etc_store(y + ((oy + r) * g->ow) + ox, g->ow - ox,
+            etc_store(y + (r * g->ow) + ox, g->ow - ox,
                       etc_at_most(etc_at_least(acc[r], lo), hi));
         }
     }
 }
 
-/* n output rows of one channel. */
-ETC_INLINE void etc_depthwise_band(const float *rows, const float *w, float bias, float *y,
-                                   const EtcConv *g, int64_t line, int64_t n, int64_t kh,
-                                   int64_t kw)
+/* n output rows of one channel; the last four may meet those before again. */
+ETC_OUTLINE void etc_depthwise_band(const float *rows, const EtcTaps *t, const float *w, float bias,
+                                   float *y, const EtcConv *g, int64_t n)
 {
-    int64_t i = 0;
-    for (; (i + 4) <= n; i += 4) {
-        etc_depthwise_rows(rows, w, bias, y, g, line, i, 4, kh, kw);
+    for (int64_t i = 0; (n >= 4) && (i < n); i += 4) {
+        const int64_t first = etc_min_i64(i, n - 4);
+        etc_depthwise_rows(rows + (first * t->next), t, w, bias, y + (first * g->ow), g, 4);
     }
-    for (; i < n; i++) {
-        etc_depthwise_rows(rows, w, bias, y, g, line, i, 1, kh, kw);
+    for (int64_t i = 0; (n < 4) && (i < n); i++) {
+        etc_depthwise_rows(rows + (i * t->next), t, w, bias, y + (i * g->ow), g, 1);
     }
 }
 
@@ -299,13 +311,13 @@ ETC_INLINE void etc_depthwise_band(const float *rows, const float *w, float bias
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t rows = ((g->kh - 1) * g->dh) + 1;
-    return (g->ic == 1) && (g->oc < 4) &&
+    return (g->ic == 1) && (g->oc < 4) && (g->kw <= ETC_PLACES) &&
            ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_spread_line(g->ow, g->kw, g->sw, g->dw)));
 }
 
-/* One image and group of one input channel. */
+/* One image and group of one input channel; t: its taps. */
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
-                                   const EtcConv *g, float *rows)
+                                   const EtcConv *g, const EtcTaps *t, float *rows)
 {
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw),
                   under = ((g->kh - 1) * g->dh) + 1;
@@ -316,15 +328,29 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
         etc_spread_rows(x, g->ih, g->iw, (oy * g->sh) - g->ph, ((n - 1) * g->sh) + under, g->sw,
                         g->pw, 0.0f, line, rows);
         for (int64_t c = 0; c < g->oc; c++) {
-            const float *wc = w + (c * g->kh * g->kw);
-            const float start = (bias != NULL) ? bias[c] : 0.0f;
-            float *to = y + (c * g->y_plane) + (oy * g->ow);
-            if ((g->kh == 3) && (g->kw == 3)) {
-                etc_depthwise_band(rows, wc, start, to, g, line, n, 3, 3);
-            } else {
-                etc_depthwise_band(rows, wc, start, to, g, line, n, g->kh, g->kw);
-            }
+            etc_depthwise_band(rows, t, w + (c * g->kh * g->kw),
+                               (bias != NULL) ? bias[c] : 0.0f,
+                               y + (c * g->y_plane) + (oy * g->ow), g, n);
         }
+    }
+}
+
+/* One image and group of a convolution that is neither depthwise nor transposed. */
+ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bias, float *y,
+                                 const EtcConv *g, float *work)
+{
+    EtcPlanes planes;
+    EtcConv rest = *g;
+    if (etc_is_across(g, &planes)) {
+        const int64_t done = g->oc - (g->oc % ETC_TOGETHER);
+        etc_conv_across(x, w, bias, y, g, &planes, work);
+        rest.oc -= done;
+        w += done * g->ic * g->kh * g->kw;
+        y += done * g->y_plane;
+        bias = (bias != NULL) ? (bias + done) : NULL;
+    }
+    if (rest.oc > 0) {
+        etc_conv_product(x, w, bias, y, &rest, work);
     }
 }
 
@@ -333,20 +359,25 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
                               const EtcConv *geometry, void *work)
 {
     EtcConv g = *geometry;
+    EtcTaps taps;
+    const int is_depthwise = (g.form != ETC_TRANSPOSED) && etc_is_depthwise(&g);
     g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
     const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
     const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    if (is_depthwise) {
+        etc_depthwise_start(&g, (float *)work, &taps);
+    }
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
         const int64_t group = i % g.groups;
         const float *b = (bias != NULL) ? (bias + (group * g.oc)) : NULL;
         const float *xi = x + (i * x_size), *wi = w + (group * w_size);
         if (g.form == ETC_TRANSPOSED) {
             etc_conv_transposed(xi, wi, b, y + (i * y_size), &g, (float *)work);
-        } else if (etc_is_depthwise(&g)) {
-            etc_conv_depthwise(xi, wi, b, y + (i * y_size), &g, (float *)work);
+        } else if (is_depthwise) {
+            etc_conv_depthwise(xi, wi, b, y + (i * y_size), &g, &taps, (float *)work);
         } else {
-            etc_conv_product(xi, wi, b, y + (i * y_size), &g, (float *)work);
+            etc_conv_forward(xi, wi, b, y + (i * y_size), &g, (float *)work);
         }
     }
 }

@@ -6,6 +6,8 @@
  *   ETC_REGISTERS                 vectors that registers hold
  *   ETC_FMA_BY_DOUBLE             1: etc_fma is emulated, and a tile's terms are better added by
  *                                 etc_terms_by_double
+ *   ETC_PIXELS                    pixels of a tile whose vectors hold channels, two each; 1: such
+ *                                 tiles are of no use
  *   ETC_PUT_VECTORS               vectors whose bytes etc_put_bytes puts together
  *   ETC_PACKS_BYTES               1: etc_every_second is better than bytes one by one
  *   ETC_TERMS                     products that etc_dot adds to a lane: of 4 bytes, or of 2 numbers

@@ -11,6 +11,7 @@
 
 #define ETC_REGISTERS 32
 #define ETC_FMA_BY_DOUBLE 0
+#define ETC_PIXELS 12
 
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1

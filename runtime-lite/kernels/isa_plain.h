@@ -8,6 +8,7 @@
 
 #define ETC_REGISTERS 16
 #define ETC_FMA_BY_DOUBLE 0
+#define ETC_PIXELS 1
 
 #define ETC_PUT_VECTORS 1
 #define ETC_PACKS_BYTES 0

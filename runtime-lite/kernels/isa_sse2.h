@@ -19,6 +19,7 @@
 #else
 #define ETC_FMA_BY_DOUBLE 1
 #endif
+#define ETC_PIXELS 1
 
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1

@@ -38,23 +38,49 @@ ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
     }
 }
 
+/* The same for strides 1 and 2, and zeros behind them up to `columns`. */
+ETC_INLINE void etc_every_then_zeros(const float *x, int64_t stride, float *y, int64_t n,
+                                     int64_t columns)
+{
+    const int64_t room = (stride * (n - 1)) + 1;
+    for (int64_t i = 0; i < columns; i += ETC_LANES) {
+        EtcF v = etc_load(x + (i * stride), room - (i * stride));
+        if (stride == 2) {
+            v = etc_even(v, etc_load(x + (2 * i) + ETC_LANES, room - (2 * i) - ETC_LANES));
+        }
+        etc_storeu(y + i, v);
+    }
+}
+
+/* n / stride, rounded up; n is not negative. */
+ETC_INLINE int64_t etc_steps_up(int64_t n, int64_t stride)
+{
+    return (stride == 1) ? n : ((stride == 2) ? ((n + 1) / 2) : ((n + stride - 1) / stride));
+}
+
 /* y[i] = x[ix + i * stride] for i < n, and `pad` outside [0, size) and up to `columns`. */
 ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float pad,
                          float *y, int64_t n, int64_t columns)
 {
     int64_t from = 0, to = 0; /* those inside */
     if (ix < 0) {
-        from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
+        from = etc_min_i64(etc_steps_up(-ix, stride), n);
     }
     if (ix < size) {
-        to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
+        to = etc_min_i64(etc_steps_up(size - ix, stride), n);
     }
     if (from >= to) {
         etc_fill(y, columns, pad);
         return;
     }
+    x += ix + (from * stride);
+    if ((pad == 0.0f) && (stride <= 2) && (from <= ETC_LANES)) {
+        etc_storeu(y, etc_splat(0.0f));
+        etc_every_then_zeros(x, stride, y + from, to - from, columns - from);
+        return;
+    }
     etc_fill(y, from, pad);
-    etc_every(x + ix + (from * stride), stride, y + from, to - from);
+    etc_every(x, stride, y + from, to - from);
     etc_fill(y + to, columns - to, pad);
 }
 
@@ -65,7 +91,7 @@ ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int6
                                 int64_t rows, int64_t stride, int64_t left, float pad, int64_t line,
                                 float *to)
 {
-    const int64_t n = line - ETC_LANES;
+    const int64_t n = line - (2 * ETC_LANES);
     for (int64_t r = 0; r < rows; r++) {
         for (int64_t p = 0; p < stride; p++) {
             float *y = to + (((r * stride) + p) * line);
@@ -78,7 +104,8 @@ ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int6
     }
 }
 
-/* Floats of such a line: what the taps of ow outputs reach in whole vectors, and two more. */
+/* Floats of such a line: what the taps of ow outputs reach in whole vectors, which is what is
+ * written, and two more: lanes behind the last output may read them, and copies end in them. */
 ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64_t dilation)
 {
     const int64_t reach = ow + (((kw - 1) * dilation) / stride);

@@ -152,16 +152,40 @@ static void expect_same(const char *name, const float *want, int n)
 
 static float blocks[N], want[N];
 
-static void same_conv(int64_t groups, int64_t oc)
+static void same_conv(EtcConv g)
 {
-    const float inf = __builtin_inff();
-    EtcConv g = {1, groups, 15, 13, 11, oc,   13,  11,          3, 3, 1,
-                 1, 1,      1,  1,  1,  -inf, inf, ETC_FORWARD, 0, 0};
+    g.oh = (((g.ih + (2 * g.ph)) - (g.dh * (g.kh - 1)) - 1) / g.sh) + 1;
+    g.ow = (((g.iw + (2 * g.pw)) - (g.dw * (g.kw - 1)) - 1) / g.sw) + 1;
+    g.form = ETC_FORWARD;
     etc_conv_f32(in_a, in_w, in_b, want, &g, work.bytes);
-    to_blocks(in_w, (int)groups, (int)oc, 15 * 9, 0, blocks);
+    to_blocks(in_w, (int)g.groups, (int)g.oc, (int)(g.ic * g.kh * g.kw), 0, blocks);
     g.form = ETC_IN_BLOCKS;
     etc_conv_f32(in_a, blocks, in_b, out, &g, work.bytes);
-    expect_same("conv", want, (int)(groups * oc * 13 * 11));
+    expect_same("conv", want, (int)(g.n * g.groups * g.oc * g.oh * g.ow));
+}
+
+/* Few and many terms; rows of all widths, narrow ones by two; strides, taps far apart, padding
+ * beyond the kernel; bands of rows, lots of channels, and both with a last one that is smaller. */
+static void same_convs(void)
+{
+    const float inf = __builtin_inff();
+    const EtcConv g[] = {
+        {1, 1, 15, 13, 11, 37, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {2, 2, 15, 13, 11, 16, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, 0.5f, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 3, 41, 47, 48, 0, 0, 7, 7, 2, 2, 3, 3, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 29, 7, 7, 64, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, 0.0f, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 29, 5, 3, 33, 0, 0, 3, 1, 1, 1, 4, 2, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 12, 23, 29, 32, 0, 0, 3, 5, 3, 2, 2, 1, 2, 3, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 101, 9, 15, 16, 0, 0, 1, 1, 2, 3, 0, 0, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 100, 17, 19, 16, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 50, 4, 122, 32, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -1.0f, 1.0f, ETC_IN_BLOCKS, 0, 0},
+        {1, 1, 47, 3, 125, 19, 0, 0, 3, 3, 1, 1, 1, 1, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {3, 1, 150, 7, 7, 55, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+        {1, 2, 64, 1, 1, 80, 0, 0, 1, 1, 1, 1, 0, 0, 1, 1, -inf, inf, ETC_IN_BLOCKS, 0, 0},
+    };
+    for (size_t i = 0; i < (sizeof g / sizeof g[0]); i++) {
+        same_conv(g[i]);
+    }
 }
 
 static void same_linear(int64_t m, int64_t n)
@@ -179,8 +203,7 @@ static void same_linear(int64_t m, int64_t n)
 /* Weights in blocks give the bits of others. */
 static void same_in_blocks(void)
 {
-    same_conv(1, 37);
-    same_conv(2, 16);
+    same_convs();
     same_linear(1, 100);
     same_linear(13, 83);
     same_linear(5, 16);

@@ -1,0 +1,366 @@
+/* across.h -- convolutions whose vectors hold output channels.
+ *
+ * A tile is a few pixels of a row by one or two vectors of channels: one broadcast float of x meets
+ * weights that stand together.  So no panel of taps is packed: x is read where it lies, or its rows
+ * are copied once.  Sums are columns of a tile and rows of y; between two lots of input channels
+ * they rest in y.  Each takes its terms in the order of conv.h, one fused multiply-add each.
+ */
+#ifndef ETC_ACROSS_H
+#define ETC_ACROSS_H
+
+#include "runtime-lite/kernels/conv_geometry.h"
+#include "runtime-lite/kernels/line.h"
+
+/* -- the tile --------------------------------------------------------------------------------- */
+
+/* Terms whose places in x are listed. */
+#define ETC_PLACES 64
+
+/* Terms between those that are added and those whose weights are fetched into the first cache. */
+#define ETC_WEIGHTS_AHEAD 16
+
+typedef struct EtcAcross {
+    const float *w;   /* [terms][ETC_TOGETHER] */
+    int64_t w_second; /* floats from there to the weights of the second vector */
+    const float *x;   /* of the first pixel */
+    int64_t x_half;   /* floats from there to the first pixel of the tile's second half */
+    int64_t steps;    /* times that the listed terms are taken */
+    int64_t x_step;   /* floats of x from a step to the next */
+    const int64_t *at; /* of each listed term: floats from x */
+    int64_t n_at;
+    float *sums; /* [pixels][vectors][ETC_LANES]: where they start, then where they end */
+} EtcAcross;
+
+/* Adds all terms of a tile of n pixels; n and nv, its vectors, are constants where this is
+ * inlined. */
+ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
+{
+    EtcF acc[16][2];
+    const float *w = t->w, *w2 = t->w + t->w_second, *x = t->x;
+    const int64_t *end = t->at + t->n_at;
+    const int64_t x_half = t->x_half;
+    if (n > ETC_PIXELS) {
+        return; /* a tile of another instruction set */
+    }
+    ETC_UNROLL
+    for (int r = 0; r < n; r++) {
+        acc[r][0] = etc_loadu(t->sums + (r * nv * ETC_LANES));
+        acc[r][1] = etc_loadu(t->sums + ((((r + 1) * nv) - 1) * ETC_LANES));
+    }
+    for (int64_t s = 0; s < t->steps; s++) {
+        for (const int64_t *at = t->at; at < end; at++) {
+            const float *first = x + *at, *second = first + x_half;
+            const EtcF wv = etc_loadu(w), wv2 = (nv == 2) ? etc_loadu(w2) : wv;
+            __builtin_prefetch(w + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
+            if ((nv == 2) && (ETC_LANES == ETC_TOGETHER)) {
+                __builtin_prefetch(w2 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
+            }
+            ETC_UNROLL
+            for (int r = 0; r < n; r++) {
+                const EtcF xv = etc_splat((r < (n / 2)) ? first[r] : second[r - (n / 2)]);
+                acc[r][0] = etc_fma(xv, wv, acc[r][0]);
+                if (nv == 2) {
+                    acc[r][1] = etc_fma(xv, wv2, acc[r][1]);
+                }
+            }
+            w += ETC_TOGETHER;
+            w2 += ETC_TOGETHER;
+        }
+        x += t->x_step;
+    }
+    ETC_UNROLL
+    for (int r = 0; r < n; r++) {
+        etc_storeu(t->sums + (r * nv * ETC_LANES), acc[r][0]);
+        if (nv == 2) {
+            etc_storeu(t->sums + (((r * nv) + 1) * ETC_LANES), acc[r][1]);
+        }
+    }
+}
+
+/* The same for n from 1 to ETC_PIXELS. */
+ETC_INLINE void etc_across_pixels(const EtcAcross *t, int64_t n, int nv)
+{
+    switch (n) {
+    case 1:
+        etc_across_tile(t, 1, nv);
+        break;
+    case 2:
+        etc_across_tile(t, 2, nv);
+        break;
+    case 3:
+        etc_across_tile(t, 3, nv);
+        break;
+    case 4:
+        etc_across_tile(t, 4, nv);
+        break;
+    case 5:
+        etc_across_tile(t, 5, nv);
+        break;
+    case 6:
+        etc_across_tile(t, 6, nv);
+        break;
+    case 7:
+        etc_across_tile(t, 7, nv);
+        break;
+    case 8:
+        etc_across_tile(t, 8, nv);
+        break;
+    case 9:
+        etc_across_tile(t, 9, nv);
+        break;
+    case 10:
+        etc_across_tile(t, 10, nv);
+        break;
+    case 11:
+        etc_across_tile(t, 11, nv);
+        break;
+    case 12:
+        etc_across_tile(t, 12, nv);
+        break;
+    case 13:
+        etc_across_tile(t, 13, nv);
+        break;
+    case 14:
+        etc_across_tile(t, 14, nv);
+        break;
+    default:
+        break;
+    }
+}
+
+ETC_OUTLINE void etc_across_1(const EtcAcross *t, int64_t n)
+{
+    etc_across_pixels(t, n, 1);
+}
+
+ETC_OUTLINE void etc_across_2(const EtcAcross *t, int64_t n)
+{
+    etc_across_pixels(t, n, 2);
+}
+
+/* Sums of n pixels that start from the biases of their channels, or from 0 without them. */
+ETC_OUTLINE void etc_sums_start(const float *bias, int64_t n, int64_t nv, float *sums)
+{
+    for (int64_t v = 0; v < nv; v++) {
+        const EtcF b = (bias != NULL) ? etc_loadu(bias + (v * ETC_LANES)) : etc_splat(0.0f);
+        for (int64_t p = 0; p < n; p++) {
+            etc_storeu(sums + (((p * nv) + v) * ETC_LANES), b);
+        }
+    }
+}
+
+/* Sums of n pixels that go on from what y holds, whose planes are y_plane apart. */
+ETC_OUTLINE void etc_sums_load(const float *y, int64_t y_plane, int64_t n, int64_t nv, float *sums)
+{
+    for (int64_t v = 0; v < nv; v++) {
+        for (int64_t p = 0; p < n; p += ETC_LANES) {
+            EtcF t[ETC_LANES];
+            for (int i = 0; i < ETC_LANES; i++) {
+                t[i] = etc_load(y + (((v * ETC_LANES) + i) * y_plane) + p, n - p);
+            }
+            etc_transpose(t);
+            for (int i = 0; i < etc_min_i64(n - p, ETC_LANES); i++) {
+                etc_storeu(sums + ((((p + i) * nv) + v) * ETC_LANES), t[i]);
+            }
+        }
+    }
+}
+
+/* Sums of n pixels to y, clamped. */
+ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float lo, float hi,
+                                float *y, int64_t y_plane)
+{
+    const EtcF low = etc_splat(lo), high = etc_splat(hi);
+    for (int64_t v = 0; v < nv; v++) {
+        for (int64_t p = 0; p < n; p += ETC_LANES) {
+            EtcF t[ETC_LANES];
+            for (int i = 0; i < ETC_LANES; i++) { /* the last pixel again and again */
+                const int64_t from = etc_min_i64(p + i, n - 1);
+                t[i] = etc_loadu(sums + (((from * nv) + v) * ETC_LANES));
+                t[i] = etc_at_most(etc_at_least(t[i], low), high);
+            }
+            etc_transpose(t);
+            for (int i = 0; i < ETC_LANES; i++) {
+                etc_store(y + (((v * ETC_LANES) + i) * y_plane) + p, n - p, t[i]);
+            }
+        }
+    }
+}
+
+/* -- planes of x ------------------------------------------------------------------------------ */
+
+/* Fewer terms than this gain nothing from sums that start and end as columns. */
+#define ETC_ACROSS_TERMS 100
+
+/* Images of so few pixels fill vectors badly, and all channels of them stay in the second cache. */
+#define ETC_FEW_PIXELS 256
+
+/* Floats of weights that stay in the second cache while bands of rows go by. */
+#define ETC_NEAR_WEIGHTS 262144
+
+/* How x is read: copied into planes, in each of which `rows` rows of ny x nx phases of the stride
+ * stand with their zeros; or where it lies, and then all pixels are one row. */
+typedef struct EtcPlanes {
+    int64_t ny, nx, rows, line; /* line: floats of a row */
+    int64_t plane;              /* floats from a channel to the next */
+    int64_t lot, band;          /* channels of x and rows of y at a time */
+    int64_t oh, ow;             /* rows of y, and their pixels */
+    int64_t group, n_at;        /* channels whose terms are listed together, and these terms */
+    int64_t at[ETC_PLACES];
+    int in_place;
+} EtcPlanes;
+
+/* Copied planes for the working memory: as many rows at a time as it holds with all channels, or
+ * with a lot of them that is worth a pass over y, where the weights are too many to be read again
+ * for each band.  Returns whether one row fits. */
+ETC_INLINE int etc_planes_fit(const EtcConv *g, EtcPlanes *p)
+{
+    const int64_t down = ((g->kh - 1) * g->dh) / g->sh, taps = g->kh * g->kw;
+    const int64_t room = (ETC_WORK_BYTES / 4) - ETC_LANES;
+    const int64_t least = ((g->oc * g->ic * taps) <= ETC_NEAR_WEIGHTS) ? g->ic : ((256 / taps) + 1);
+    p->ny = etc_min_i64(g->sh, ((g->kh - 1) * g->dh) + 1);
+    p->nx = etc_min_i64(g->sw, ((g->kw - 1) * g->dw) + 1);
+    p->line = g->ow + (((g->kw - 1) * g->dw) / g->sw);
+    const int64_t row = p->ny * p->nx * p->line;
+    p->band = (room / (etc_min_i64(least, g->ic) * row)) - down;
+    p->band = etc_min_i64(etc_max_i64(p->band, 1), g->oh);
+    const int64_t bands = (g->oh + p->band - 1) / p->band;
+    p->band = (g->oh + bands - 1) / bands;
+    p->rows = p->band + down;
+    p->plane = row * p->rows;
+    p->lot = etc_min_i64(room / p->plane, g->ic);
+    return p->lot > 0;
+}
+
+/* Lists terms: those of as many channels as divide all of them and fit, so that lots are whole. */
+ETC_INLINE void etc_planes_list(const EtcConv *g, EtcPlanes *p)
+{
+    const int64_t taps = g->kh * g->kw;
+    p->group = etc_min_i64(ETC_PLACES / taps, p->lot);
+    while ((g->ic % p->group) != 0) {
+        p->group--;
+    }
+    p->lot -= p->lot % p->group;
+    p->n_at = p->group * taps;
+    for (int64_t ky = 0; ky < g->kh; ky++) {
+        for (int64_t kx = 0; kx < g->kw; kx++) {
+            const int64_t y = ky * g->dh, x = kx * g->dw;
+            const int64_t phase = ((y % g->sh) * p->nx) + (x % g->sw);
+            p->at[(ky * g->kw) + kx] = (((phase * p->rows) + (y / g->sh)) * p->line) + (x / g->sw);
+        }
+    }
+    for (int64_t i = taps; i < p->n_at; i++) {
+        p->at[i] = p->at[i - taps] + p->plane;
+    }
+}
+
+/* Returns whether a convolution goes this way; all but the last channels of its blocks do. */
+ETC_INLINE int etc_is_across(const EtcConv *g, EtcPlanes *p)
+{
+    const int64_t taps = g->kh * g->kw, pixels = g->oh * g->ow;
+    if ((ETC_PIXELS == 1) || (g->form != ETC_IN_BLOCKS) || (g->oc < ETC_TOGETHER) ||
+        (taps > ETC_PLACES) || (taps < 1) || (g->ic < 1) || (pixels < 1)) {
+        return 0;
+    }
+    p->in_place = (taps == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) && (g->pw == 0);
+    p->oh = g->oh;
+    p->ow = g->ow;
+    if (!p->in_place) {
+        return ((g->ic * taps) >= ETC_ACROSS_TERMS) && etc_planes_fit(g, p);
+    }
+    p->oh = 1;
+    p->ow = pixels;
+    p->rows = 0;
+    p->line = pixels;
+    p->plane = g->x_plane;
+    p->lot = g->ic;
+    p->band = 1;
+    p->ny = 1;
+    p->nx = 1;
+    return (pixels <= ETC_FEW_PIXELS) && ((4 * g->ic) >= (3 * pixels));
+}
+
+/* Copies what output rows oy .. oy + band - 1 read of a channel. */
+ETC_INLINE void etc_plane_copy(const float *x, const EtcConv *g, const EtcPlanes *p, int64_t oy,
+                               float *to)
+{
+    for (int64_t phase = 0; phase < (p->ny * p->nx); phase++) {
+        int64_t iy = (oy * g->sh) - g->ph + (phase / p->nx);
+        for (int64_t r = 0; r < p->rows; r++) {
+            if ((iy < 0) || (iy >= g->ih)) {
+                etc_fill(to, p->line, 0.0f);
+            } else {
+                etc_line(x + (iy * g->iw), g->iw, (phase % p->nx) - g->pw, g->sw, 0.0f, to, p->line,
+                         p->line);
+            }
+            iy += g->sh;
+            to += p->line;
+        }
+    }
+}
+
+/* One or two vectors of channels of output rows oy .. oy + n - 1.  Of narrow images two rows are
+ * one tile. */
+ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcConv *g, const EtcPlanes *p,
+                                const float *from, const float *bias, float *y, int64_t n,
+                                int64_t nv, int is_first, int is_last)
+{
+    const float lo = (is_last != 0) ? g->lo : -__builtin_inff();
+    const float hi = (is_last != 0) ? g->hi : __builtin_inff();
+    for (int64_t r = 0; r < n;) {
+        const int64_t both = (!p->in_place && ((2 * p->ow) <= ETC_PIXELS) && ((r + 1) < n)) ? 2 : 1;
+        for (int64_t j = 0; j < p->ow;) {
+            const int64_t left = p->ow - j, tiles = (left + ETC_PIXELS - 1) / ETC_PIXELS;
+            const int64_t pixels = both * ((left + tiles - 1) / tiles);
+            float *to = y + (r * p->ow) + j;
+            t->x = from + (r * p->line) + j;
+            t->x_half = (both == 2) ? p->line : (pixels / 2);
+            if (is_first != 0) {
+                etc_sums_start(bias, pixels, nv, t->sums);
+            } else {
+                etc_sums_load(to, g->y_plane, pixels, nv, t->sums);
+            }
+            if (nv == 2) {
+                etc_across_2(t, pixels);
+            } else {
+                etc_across_1(t, pixels);
+            }
+            etc_sums_store(t->sums, pixels, nv, lo, hi, to, g->y_plane);
+            j += pixels / both;
+        }
+        r += both;
+    }
+}
+
+/* One image and group; work: as all cores. */
+ETC_INLINE void etc_conv_across(const float *x, const float *w, const float *bias, float *y,
+                                const EtcConv *g, EtcPlanes *p, float *work)
+{
+    float sums[16 * 2 * ETC_LANES];
+    const int64_t taps = g->kh * g->kw, depth = g->ic * taps;
+    const int64_t whole = g->oc - (g->oc % ETC_TOGETHER);
+    etc_planes_list(g, p);
+    for (int64_t oy = 0; oy < p->oh; oy += p->band) {
+        const int64_t n = etc_min_i64(p->band, p->oh - oy);
+        for (int64_t c = 0; c < g->ic; c += p->lot) {
+            const int64_t lot = etc_min_i64(p->lot, g->ic - c);
+            EtcAcross t = {w, 0, x, 0, lot / p->group, p->group * p->plane, p->at, p->n_at, sums};
+            for (int64_t i = 0; (p->in_place == 0) && (i < lot); i++) {
+                etc_plane_copy(x + ((c + i) * g->x_plane), g, p, oy, work + (i * p->plane));
+            }
+            for (int64_t i = 0, nv = 2; i < whole; i += nv * ETC_LANES) {
+                const int64_t next = i + ETC_LANES;
+                nv = (next < whole) ? 2 : 1;
+                t.w = w + ((i / ETC_TOGETHER) * ETC_TOGETHER * depth) + (i % ETC_TOGETHER) +
+                      (c * taps * ETC_TOGETHER);
+                t.w_second = (ETC_LANES == ETC_TOGETHER) ? (ETC_TOGETHER * depth) : ETC_LANES;
+                etc_across_rows(&t, g, p, (p->in_place != 0) ? x : work,
+                                (bias != NULL) ? (bias + i) : NULL,
+                                y + (i * g->y_plane) + (oy * p->ow), n, nv, c == 0,
+                                (c + lot) == g->ic);
+            }
+        }
+    }
+}
+
+#endif
