@@ -2479,6 +2479,30 @@ def matrix_doubles(a, b, none, flat, point):
     return *y, f.inv(none), f.det(none), f.det(point), *f.slogdet(point), *f.qr(flat), f.solve(point, point)
 
 
+# -- functions of statistics, windows that are drawn, lists of sequences, writes through odd views -----
+
+
+
+
+
+
+
+@model(rnd(6, 4), rnd(3, 4, 2, seed=1))
+def writes_through_odd_views(x, z):
+    a, b, c, d, e, f = (x.clone() for _ in range(6))
+    a.unfold(0, 2, 2).mul_(2)
+    a.unfold(1, 2, 3).add_(1)
+    b.as_strided((2, 3), (1, 5), 2).fill_(7)
+    c.t().as_strided((2, 2), (3, 1), 1).mul_(x.t()[:2, :2])
+    d[1:].as_strided((2, 2), (4, 1), 5).zero_()
+    torch.view_as_complex(e.view(6, 2, 2)).mul_(2j)
+    f[2:].unfold(0, 2, 2)[0].neg_()
+    u, v = z.clone(), torch.view_as_complex(z) * 1
+    torch.view_as_complex(u)[:, 1:3].mul_(1 + 1j)
+    torch.view_as_real(v).add_(1)
+    return a, b, c, d, e, f, u, torch.view_as_real(v), x.t().as_strided((3, 2), (2, 1), 1), x[2:].as_strided((2, 2), (4, 1), 0)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
