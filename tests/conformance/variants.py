@@ -2486,6 +2486,10 @@ def matrix_doubles(a, b, none, flat, point):
 
 
 
+@model(rnd(1, 7, 6), dynamic=({1: Dim("n", min=5, max=12)},), more=[(rnd(1, 5, 6),), (rnd(1, 12, 6),)])
+def windows_of_an_open_axis(x):
+    return x.unfold(1, 4, 1).sum(-1), F.pad(x, (0, 0, 3, 0)).unfold(1, 4, 1) * 2, x.unfold(2, 3, 2), x.unfold(1, 2, 2)
+
 
 @model(rnd(6, 4), rnd(3, 4, 2, seed=1))
 def writes_through_odd_views(x, z):
