@@ -2482,8 +2482,33 @@ def matrix_doubles(a, b, none, flat, point):
 # -- functions of statistics, windows that are drawn, lists of sequences, writes through odd views -----
 
 
+@model(rnd(4, 30).abs() * 4, rnd(4, 30, seed=1).abs() * 4, torch.tensor([0.0, 1.0, 30.0, 800.0, float("inf"), -1.0, float("nan"), 1e-6, 0.0]), torch.tensor([0.0, 0.0, 31.0, 790.0, 1.0, 1.0, 2.0, 0.5, 3.0]), rnd(40, seed=2) * 6)
+def incomplete_gammas(a, x, b, y, v):
+    s = torch.special
+    u = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, 110.0, -60.0], dtype=torch.float64)
+    z = a.clone()
+    z.igamma_(x).igammac_(x)
+    return torch.igamma(a, x), torch.igammac(a, x), s.gammainc(b, y), s.gammaincc(b, y), torch.igamma(a.double(), x[0].double()), z, s.airy_ai(v), s.airy_ai(u), s.airy_ai(v.double() * 2)
 
 
+@model(rnd(2, 3, 9, 8), rnd(2, 3, 7, 6, 9, seed=1), torch.rand(2, 3, 2, generator=torch.Generator().manual_seed(2)), torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(3)))
+def drawn_pools(x, v, d, e):
+    y = F.fractional_max_pool2d(x, 2, output_size=(4, 5), return_indices=True, _random_samples=d)
+    y += F.fractional_max_pool2d(x, (3, 2), output_size=(1, 7), return_indices=True, _random_samples=d)
+    return *y, *F.fractional_max_pool3d(v, (2, 3, 2), output_size=(3, 2, 5), return_indices=True, _random_samples=e)
+
+
+@model(rnd(3, 5), rnd(6, 5, seed=1), rnd(1, 5, seed=2), dynamic=({0: Dim("a", min=1, max=8)}, None, None), more=[(rnd(8, 5), rnd(6, 5, seed=1), rnd(1, 5, seed=2))])
+def padded_sequences(a, b, c):
+    f = nn.utils.rnn.pad_sequence
+    return f([a, b, c]), f([b, a], batch_first=True, padding_value=2.5), f([c, b], padding_side="left"), f([b[:, 0].long(), c[:, 1].long()], padding_value=7)
+
+
+@model(rnd(4, 5), torch.tensor([1, 0, 4, 2]), torch.rand(5, generator=torch.Generator().manual_seed(1)), rnd(2, 5, 3, 2, seed=2), torch.randint(0, 5, (2, 3, 2), generator=torch.Generator().manual_seed(3)), rnd(5, seed=4))
+def losses_forward(x, t, w, y, u, v):
+    f, g = torch.ops.aten.nll_loss_forward, torch.ops.aten.nll_loss2d_forward
+    r = [*f(x, t, None, 1, -100), *f(x, t, w, 1, 0), *f(x, t, w, 2, -100), *f(x, t, w, 0, 4), *f(v, t[0], w, 1, -100)]
+    return *r, *g(y, u, None, 1, -100), *g(y, u, w, 0, 2), *g(y, u, w, 2, 3)
 
 
 @model(rnd(1, 7, 6), dynamic=({1: Dim("n", min=5, max=12)},), more=[(rnd(1, 5, 6),), (rnd(1, 12, 6),)])
