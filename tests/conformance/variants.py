@@ -2532,6 +2532,11 @@ def writes_through_odd_views(x, z):
     return a, b, c, d, e, f, u, torch.view_as_real(v), x.t().as_strided((3, 2), (2, 1), 1), x[2:].as_strided((2, 2), (4, 1), 0)
 
 
+@model(rnd(3, 5), rnd(3, 2, seed=1), torch.tensor([[4, 0], [1, 1], [2, 3]], dtype=torch.int32))
+def scatters_by_narrow_indices(x, y, i):
+    return x.scatter_add(1, i, y), x.scatter(1, i, y * 0 + 1), x.scatter(1, i, 3.5), x.gather(1, i)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
