@@ -251,21 +251,18 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
         *out = x;
         return true;
     }
+    OpId scatter = view_scatter(view->op), inverse = view_inverse(view->op);
+    if (scatter != OP_NONE)
+        return through_scatter(s, at, scatter, view, parent, x, out);
+    if (inverse != OP_NONE)
+        return through_inverse(s, at, inverse, parent, x, out);
     switch (view->op) {
     case OP_SLICE:
         return through_slice(s, at, view, parent, x, out);
     case OP_SELECT_INT:
         return through_select(s, at, view, parent, x, out);
-    case OP_DIAGONAL:
-        return through_scatter(s, at, OP_DIAGONAL_SCATTER, view, parent, x, out);
-    case OP_AS_STRIDED:
-        return through_scatter(s, at, OP_AS_STRIDED_SCATTER, view, parent, x, out);
     case OP_UNFOLD:
         return through_windows(s, at, view, parent, x, out);
-    case OP_VIEW_AS_COMPLEX:
-        return through_inverse(s, at, OP_VIEW_AS_REAL, parent, x, out);
-    case OP_VIEW_AS_REAL:
-        return through_inverse(s, at, OP_VIEW_AS_COMPLEX, parent, x, out);
     default:
         return diag_unsupported(s->d, at->loc, "writes through '%s' (%s), which has no inverse",
                                 view->loc.node, op_info[view->op].target);
