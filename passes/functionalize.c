@@ -252,9 +252,9 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
         return true;
     }
     OpId scatter = view_scatter(view->op), inverse = view_inverse(view->op);
-    if (scatter != OP_NONE)
+    if (scatter < N_OPS)
         return through_scatter(s, at, scatter, view, parent, x, out);
-    if (inverse != OP_NONE)
+    if (inverse < N_OPS)
         return through_inverse(s, at, inverse, parent, x, out);
     switch (view->op) {
     case OP_SLICE:
