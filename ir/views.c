@@ -552,3 +552,17 @@ bool qparams_equal(const QParams *a, const QParams *b)
     return a->kind == Q_TENSOR && b->kind == Q_TENSOR && !a->scales && !b->scales &&
            (float)a->scale == (float)b->scale && a->zero == b->zero && a->dtype == b->dtype;
 }
+
+OpId view_scatter(OpId view)
+{
+    if (view == OP_AS_STRIDED)
+        return OP_AS_STRIDED_SCATTER;
+    return view == OP_DIAGONAL ? OP_DIAGONAL_SCATTER : OP_NONE;
+}
+
+OpId view_inverse(OpId view)
+{
+    if (view == OP_VIEW_AS_COMPLEX)
+        return OP_VIEW_AS_REAL;
+    return view == OP_VIEW_AS_REAL ? OP_VIEW_AS_COMPLEX : OP_NONE;
+}

@@ -246,4 +246,9 @@ bool rows_split(Type t, int64_t rows, RowSplit *s);
 typedef enum RowAccess { ROWS_NONE, ROWS_WHOLE, ROWS_CUT } RowAccess;
 RowAccess access_rows(const Node *n, int i, RowSplit s); /* s divides result 0 */
 
+/* The operator that takes a tensor, what replaces its view, and the view's arguments; the operator
+ * that makes the tensor of its view again.  OP_NONE: there is none. */
+OpId view_scatter(OpId view);
+OpId view_inverse(OpId view);
+
 #endif

@@ -144,22 +144,70 @@ static bool through_range(Pass *s, Node *at, Value *parent, int64_t axis, Dim st
     return *out != NULL;
 }
 
+/* Gives n, of an operator whose types are given, a result like the parent, and places it. */
+static bool place_parent(Pass *s, Node *at, Node *n, const Value *parent, Value **out)
+{
+    Type t = parent->type;
+    t.stride = NULL;
+    *out = node_add_out(n, arena_printf(s->g->program->arena, "%s.%d", parent->name,
+                                        graph_number(s->g)), t);
+    graph_insert(s->g, at, n);
+    return schema_check(n, s->d);
+}
+
 /* The parent with x in the place of its view, by the operator that takes the view's arguments
  * behind these two. */
 static bool through_scatter(Pass *s, Node *at, OpId op, const Node *view, Value *parent, Value *x,
                             Value **out)
 {
     Node *n = node_new(s->g, op, at->loc);
-    Type t = parent->type;
-    t.stride = NULL;
     node_push(n, node_use(n, parent));
     node_push(n, node_use(n, x));
     for (int i = 1; i < view->n_args; i++)
         node_push(n, arg_moved(n, view, view->arg[i]));
-    *out = node_add_out(n, arena_printf(s->g->program->arena, "%s.%d", parent->name,
-                                        graph_number(s->g)), t);
-    graph_insert(s->g, at, n);
-    return schema_check(n, s->d);
+    return place_parent(s, at, n, parent, out);
+}
+
+/* The same by the operator that undoes the view. */
+static bool through_inverse(Pass *s, Node *at, OpId op, const Value *parent, Value *x, Value **out)
+{
+    Node *n = node_new(s->g, op, at->loc);
+    node_push(n, node_use(n, x));
+    return place_parent(s, at, n, parent, out);
+}
+
+static void push_dims(Node *n, int rank, const Dim *dim)
+{
+    Arg *item = NEW(n->graph->program->arena, Arg, rank ? rank : 1);
+    for (int i = 0; i < rank; i++)
+        item[i] = (Arg){.kind = ARG_INT, .dim = dim[i]};
+    node_push(n, (Arg){.kind = ARG_LIST, .list = {item, rank}});
+}
+
+/* Windows along an axis lie in a dense parent in strides of its own. */
+static bool through_windows(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
+                            Value **out)
+{
+    Type t = parent->type;
+    Dim stride[MAX_RANK + 1], run = DIM(1);
+    int64_t axis = 0, step = 0;
+    bool is_known = arg_int(view, "dimension", &axis) && arg_int(view, "step", &step);
+    axis += axis < 0 ? t.rank : 0;
+    if (!is_known || axis < 0 || axis >= t.rank || x->type.rank != t.rank + 1)
+        return diag_error(s->d, view->loc, "does not cut an axis of its input into windows");
+    for (int i = t.rank - 1; i >= 0; i--) {
+        stride[i] = run;
+        run = dim_mul(s->g->program, run, t.dim[i]);
+    }
+    stride[t.rank] = stride[axis];
+    stride[axis] = dim_mul(s->g->program, stride[axis], DIM(step));
+    Node *n = node_new(s->g, OP_AS_STRIDED_SCATTER, at->loc);
+    node_push(n, node_use(n, parent));
+    node_push(n, node_use(n, x));
+    push_dims(n, x->type.rank, x->type.dim);
+    push_dims(n, x->type.rank, stride);
+    node_push(n, (Arg){.kind = ARG_NONE});
+    return place_parent(s, at, n, parent, out);
 }
 
 static bool through_slice(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
@@ -203,13 +251,18 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
         *out = x;
         return true;
     }
+    OpId scatter = view_scatter(view->op), inverse = view_inverse(view->op);
+    if (scatter < N_OPS)
+        return through_scatter(s, at, scatter, view, parent, x, out);
+    if (inverse < N_OPS)
+        return through_inverse(s, at, inverse, parent, x, out);
     switch (view->op) {
     case OP_SLICE:
         return through_slice(s, at, view, parent, x, out);
     case OP_SELECT_INT:
         return through_select(s, at, view, parent, x, out);
-    case OP_DIAGONAL:
-        return through_scatter(s, at, OP_DIAGONAL_SCATTER, view, parent, x, out);
+    case OP_UNFOLD:
+        return through_windows(s, at, view, parent, x, out);
     default:
         return diag_unsupported(s->d, at->loc, "writes through '%s' (%s), which has no inverse",
                                 view->loc.node, op_info[view->op].target);

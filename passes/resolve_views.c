@@ -210,6 +210,24 @@ static bool resize(Resolve *s, Node *n)
     return v && rewrite_node(&s->r, n, v);
 }
 
+/* Strides are those of the bytes, of which the input may be a view that orders them in another way:
+ * they are read from the tensor that holds the bytes. */
+static bool as_strided(Resolve *s, Node *n)
+{
+    Value *x = first_operand(n), *base = x;
+    while (base->def && op_info[base->def->op].flags & VIEW && first_operand(base->def))
+        base = first_operand(base->def);
+    const Arg *offset = named(n, "storage_offset");
+    bool is_told = offset && offset->kind != ARG_NONE;
+    if (!type_is_dense(s->r.g->program, base->type) || (base->state && base->state->offset) ||
+        (base != x && !is_told && !type_is_dense(s->r.g->program, x->type)))
+        return diag_unsupported(s->r.d, n->loc, "reads by strides what is not dense in memory: "
+                                                "call contiguous() before, or use slices");
+    if (base != x && is_told)
+        node_set_in(n, n->arg[arg_of(n, "self")].slot, base);
+    return true;
+}
+
 /* Returns whether n is squeeze_, unsqueeze_, t_ or similar, which write no element: it becomes a
  * view that replaces x from there on. */
 static bool writes_sizes(const Node *n)
@@ -242,6 +260,8 @@ static bool resolve(Resolve *s, Node *n)
     case OP_RAVEL:
     case OP_FLATTEN:
         return reshape(s, n);
+    case OP_AS_STRIDED:
+        return as_strided(s, n);
     case OP_RESIZE_:
     case OP_RESIZE_AS_:
         return resize(s, n);

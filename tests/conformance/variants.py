@@ -2479,6 +2479,64 @@ def matrix_doubles(a, b, none, flat, point):
     return *y, f.inv(none), f.det(none), f.det(point), *f.slogdet(point), *f.qr(flat), f.solve(point, point)
 
 
+# -- functions of statistics, windows that are drawn, lists of sequences, writes through odd views -----
+
+
+@model(rnd(4, 30).abs() * 4, rnd(4, 30, seed=1).abs() * 4, torch.tensor([0.0, 1.0, 30.0, 800.0, float("inf"), -1.0, float("nan"), 1e-6, 0.0]), torch.tensor([0.0, 0.0, 31.0, 790.0, 1.0, 1.0, 2.0, 0.5, 3.0]), rnd(40, seed=2) * 6)
+def incomplete_gammas(a, x, b, y, v):
+    s = torch.special
+    u = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, 110.0, -60.0], dtype=torch.float64)
+    z = a.clone()
+    z.igamma_(x).igammac_(x)
+    return torch.igamma(a, x), torch.igammac(a, x), s.gammainc(b, y), s.gammaincc(b, y), torch.igamma(a.double(), x[0].double()), z, s.airy_ai(v), s.airy_ai(u), s.airy_ai(v.double() * 2)
+
+
+@model(rnd(2, 3, 9, 8), rnd(2, 3, 7, 6, 9, seed=1), torch.rand(2, 3, 2, generator=torch.Generator().manual_seed(2)), torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(3)))
+def drawn_pools(x, v, d, e):
+    y = F.fractional_max_pool2d(x, 2, output_size=(4, 5), return_indices=True, _random_samples=d)
+    y += F.fractional_max_pool2d(x, (3, 2), output_size=(1, 7), return_indices=True, _random_samples=d)
+    return *y, *F.fractional_max_pool3d(v, (2, 3, 2), output_size=(3, 2, 5), return_indices=True, _random_samples=e)
+
+
+@model(rnd(3, 5), rnd(6, 5, seed=1), rnd(1, 5, seed=2), dynamic=({0: Dim("a", min=1, max=8)}, None, None), more=[(rnd(8, 5), rnd(6, 5, seed=1), rnd(1, 5, seed=2))])
+def padded_sequences(a, b, c):
+    f = nn.utils.rnn.pad_sequence
+    return f([a, b, c]), f([b, a], batch_first=True, padding_value=2.5), f([c, b], padding_side="left"), f([b[:, 0].long(), c[:, 1].long()], padding_value=7)
+
+
+@model(rnd(4, 5), torch.tensor([1, 0, 4, 2]), torch.rand(5, generator=torch.Generator().manual_seed(1)), rnd(2, 5, 3, 2, seed=2), torch.randint(0, 5, (2, 3, 2), generator=torch.Generator().manual_seed(3)), rnd(5, seed=4))
+def losses_forward(x, t, w, y, u, v):
+    f, g = torch.ops.aten.nll_loss_forward, torch.ops.aten.nll_loss2d_forward
+    r = [*f(x, t, None, 1, -100), *f(x, t, w, 1, 0), *f(x, t, w, 2, -100), *f(x, t, w, 0, 4), *f(v, t[0], w, 1, -100)]
+    return *r, *g(y, u, None, 1, -100), *g(y, u, w, 0, 2), *g(y, u, w, 2, 3)
+
+
+@model(rnd(1, 7, 6), dynamic=({1: Dim("n", min=5, max=12)},), more=[(rnd(1, 5, 6),), (rnd(1, 12, 6),)])
+def windows_of_an_open_axis(x):
+    return x.unfold(1, 4, 1).sum(-1), F.pad(x, (0, 0, 3, 0)).unfold(1, 4, 1) * 2, x.unfold(2, 3, 2), x.unfold(1, 2, 2)
+
+
+@model(rnd(6, 4), rnd(3, 4, 2, seed=1))
+def writes_through_odd_views(x, z):
+    a, b, c, d, e, f = (x.clone() for _ in range(6))
+    a.unfold(0, 2, 2).mul_(2)
+    a.unfold(1, 2, 3).add_(1)
+    b.as_strided((2, 3), (1, 5), 2).fill_(7)
+    c.t().as_strided((2, 2), (3, 1), 1).mul_(x.t()[:2, :2])
+    d[1:].as_strided((2, 2), (4, 1), 5).zero_()
+    torch.view_as_complex(e.view(6, 2, 2)).mul_(2j)
+    f[2:].unfold(0, 2, 2)[0].neg_()
+    u, v = z.clone(), torch.view_as_complex(z) * 1
+    torch.view_as_complex(u)[:, 1:3].mul_(1 + 1j)
+    torch.view_as_real(v).add_(1)
+    return a, b, c, d, e, f, u, torch.view_as_real(v), x.t().as_strided((3, 2), (2, 1), 1), x[2:].as_strided((2, 2), (4, 1), 0)
+
+
+@model(rnd(3, 5), rnd(3, 2, seed=1), torch.tensor([[4, 0], [1, 1], [2, 3]], dtype=torch.int32))
+def scatters_by_narrow_indices(x, y, i):
+    return x.scatter_add(1, i, y), x.scatter(1, i, y * 0 + 1), x.scatter(1, i, 3.5), x.gather(1, i)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
