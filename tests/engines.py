@@ -41,6 +41,13 @@ def copy(model, path):
     path.write_bytes((DATA / model / "model.pt2").read_bytes())
 
 
+def path_with(etc, folder):
+    """A PATH on which etc is installed."""
+    folder.mkdir()
+    (folder / "etc").symlink_to(etc)
+    return f"{folder}:{os.environ['PATH']}"
+
+
 def make_models(work):
     copy("mlp_digits", work / "keyword.pt2")
     copy("cnn_digits", work / "vision/detector.pt2")
@@ -117,13 +124,29 @@ def github(args, work):
 def gitlab(args, work):
     make_models(work)
     job = yaml.safe_load(example(".gitlab-ci.yml"))["models"]
-    (work / "bin").mkdir()
-    (work / "bin/etc").symlink_to(args.etc)
-    shell(job["script"], work, PATH=f"{work}/bin:{os.environ['PATH']}")
-    shell(job["script"], work, PATH=f"{work}/bin:{os.environ['PATH']}")
+    path = path_with(args.etc, work / "bin")
+    for _ in range(2):
+        shell(job["script"], work, PATH=path)
     for path in job["cache"]["paths"] + job["artifacts"]["paths"] + [job["artifacts"]["reports"]["junit"]]:
         assert (work / path).exists(), path
     assert (work / "results.jsonl").read_text().count('"status": "unchanged"') == 2
+
+
+def cache(args, work):
+    make_models(work)
+    copy("mlp_digits", work / "model.pt2")
+    (work / "cache").mkdir()
+    path = path_with(args.etc, work / "bin")
+    for _ in range(2):
+        shell(example("compile.sh"), work, PATH=path)
+        expect_compiled(args.etc, work / "model.pte", work / "model.pt2", "--backend", "xnnpack")
+    [kept] = (work / "cache").iterdir()
+    kept.write_bytes(b"kept")
+    shell(example("compile.sh"), work, PATH=path)
+    assert (work / "model.pte").read_bytes() == b"kept", "the cache is not used"
+    copy("add", work / "model.pt2")
+    shell(example("compile.sh"), work, PATH=path)
+    expect_compiled(args.etc, work / "model.pte", work / "model.pt2", "--backend", "xnnpack")
 
 
 # -- engines ---------------------------------------------------------------------------------------------------------------------
@@ -203,7 +226,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--counts")
     args = parser.parse_args()
-    rows = [(github, args.etc), (gitlab, args.etc)]
+    rows = [(github, args.etc), (gitlab, args.etc), (cache, args.etc)]
     if args.full:
         rows += [(bazel, args.bazel), (ray, os.path.join(args.ray, "bin/ray"))]
     failed = skipped = 0
