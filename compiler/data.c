@@ -315,7 +315,7 @@ static bool list_files(Data *data, const char *path, Diag *d)
         return list_folder(data, path, d);
     if (!is_data(path))
         return diag_error(d, (Loc){.file = path},
-                          "samples are a .npy file, a .npz file, or a folder of such");
+                          "samples are a .npy file, a .npz file, or a folder of such files");
     add_file(data, path);
     return true;
 }
