@@ -274,11 +274,12 @@ static bool only_samples(const char *other, int n, const Data *data, Diag *d)
 {
     if (!n)
         return true;
-    const char *rest = n > 1 ? arena_printf(data->arena, ", like %d other file%s of this folder", n - 1,
-                                            n > 2 ? "s" : "")
+    const char *rest = n > 1 ? arena_printf(data->arena, ", like %d other file%s of this folder",
+                                            n - 1, n > 2 ? "s" : "")
                              : "";
     return diag_error(d, (Loc){.file = other},
-                      "is neither .npy nor .npz%s; a folder of samples must hold nothing else", rest);
+                      "is neither .npy nor .npz%s; a folder of samples must hold nothing else",
+                      rest);
 }
 
 static bool list_folder(Data *data, const char *path, Diag *d)

@@ -18,5 +18,5 @@ void *dlsym(void *restrict handle, const char *restrict name)
 
 char *dlerror(void)
 {
-    return (char *)"this etc is linked statically, so it loads no library; the one in the .deb does";
+    return (char *)"this etc is linked statically and loads no library; that of the .deb does";
 }

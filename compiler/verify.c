@@ -279,7 +279,9 @@ static const char *first_text(const Verify *v)
 
 static void text_all(const Verify *v)
 {
-    const char *from = v->o->calibrate ? v->o->calibrate : v->o->inputs.n ? "--input" : "random numbers";
+    const char *from = v->o->calibrate  ? v->o->calibrate
+                       : v->o->inputs.n ? "--input"
+                                        : "random numbers";
     say(stdout, "%s compared with '%s' on %d sample%s (%s)\n", v->o->model, v->model.model,
         v->n_samples, v->n_samples == 1 ? "" : "s", from);
     for (int i = 0; i < v->graph->n_out; i++)

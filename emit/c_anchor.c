@@ -204,8 +204,8 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
     put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
     const char *weights = conv_weights(f, &c), *bias = array_or_null(f, c.bias);
-    put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x, weights, bias,
-        b.y);
+    put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x, weights,
+        bias, b.y);
     f->uses_work = true;
     batch_close(f, &b);
     return true;

@@ -182,7 +182,8 @@ static void put_port(Text *t, NameSet *names, const CustomCall *c, int port, con
     const char *own = names_make(names, "", name);
     const char *sizes = names_make(names, "", arena_printf(t->a, "%s_sizes", own));
     const char *rank = names_make(names, "", arena_printf(t->a, "%s_rank", own));
-    put(t, "%s%s *%s, const int64_t *%s, int32_t %s", is_result ? "" : "const ", type, own, sizes, rank);
+    put(t, "%s%s *%s, const int64_t *%s, int32_t %s", is_result ? "" : "const ", type, own,
+        sizes, rank);
 }
 
 static void put_parameter(Text *t, NameSet *names, const SchemaArg *arg)

@@ -48,7 +48,8 @@ bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
     const char *from = function_pointer(f, x);
     const char *weight = array_or_null(f, arg_value(n, is_native ? 1 : 2));
     const char *bias = array_or_null(f, arg_value(n, is_native ? 2 : 3));
-    put(&f->body, "};\n    etc_group_norm_f32(%s, %s, %s, %s, ", from, weight, bias, f->name_of[y->index]);
+    put(&f->body, "};\n    etc_group_norm_f32(%s, %s, %s, %s, ", from, weight, bias,
+        f->name_of[y->index]);
     put(&f->body, "%s, %s, &g);\n", result_or_null(f, n, 1), result_or_null(f, n, 2));
     return true;
 }
