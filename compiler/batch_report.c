@@ -115,7 +115,8 @@ static void put_summary(const Batch *b, const Causes *c, Arena *a, FILE *out)
 
 static const char *totals(const Batch *b, Arena *a)
 {
-    return arena_printf(a, "%d models: %d written, %d unchanged, %d failed, %.2f s", b->n,
+    return arena_printf(a, "%d %s: %d written, %d unchanged, %d failed, %.2f s", b->n,
+                        b->n == 1 ? "model" : "models",
                         count(b, BATCH_WRITTEN), count(b, BATCH_UNCHANGED),
                         count(b, BATCH_FAILED) + count(b, BATCH_CRASHED), b->seconds);
 }

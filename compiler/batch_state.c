@@ -285,7 +285,8 @@ void state_read(const char *path, Batch *b, Arena *a, Diag *d)
     bool ok = file_map(files_new(a), path, &data, &n, &quiet) &&
               json_parse(a, path, data, n, &quiet, &doc);
     if (!ok) {
-        diag_warn(d, (Loc){.file = path}, "is not what `etc batch` left there; all is made anew");
+        diag_warn(d, (Loc){.file = path}, "is not the state that `etc batch` wrote; "
+                                          "all models are compiled again");
         return;
     }
     const char *by = json_string(json_get(doc.root, "etc"));

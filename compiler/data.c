@@ -67,8 +67,8 @@ static bool misfit(const Array *r, const Value *v, Arena *a, Diag *d)
         dim[i] = (int32_t)r->h.dim[i];
     got.dim = dim;
     return diag_error(d, (Loc){.file = r->name},
-                      "is %s, but input '%s' %s, or several of these along a first axis",
-                      tensor_shown(a, &got), v->name, type_shown(a, v->type));
+                      "is %s, expected %s as input '%s' is, or several of these along a first axis",
+                      tensor_shown(a, &got), type_shown(a, v->type), v->name);
 }
 
 /* Settles of which shape a sample is and how many there are. */
@@ -274,11 +274,12 @@ static bool only_samples(const char *other, int n, const Data *data, Diag *d)
 {
     if (!n)
         return true;
-    const char *rest = n > 1 ? arena_printf(data->arena, ", nor %s %d other file%s here",
-                                            n > 2 ? "are" : "is", n - 1, n > 2 ? "s" : "")
+    const char *rest = n > 1 ? arena_printf(data->arena, ", like %d other file%s of this folder",
+                                            n - 1, n > 2 ? "s" : "")
                              : "";
     return diag_error(d, (Loc){.file = other},
-                      "is neither .npy nor .npz%s; a folder of samples holds nothing else", rest);
+                      "is neither .npy nor .npz%s; a folder of samples must hold nothing else",
+                      rest);
 }
 
 static bool list_folder(Data *data, const char *path, Diag *d)
@@ -315,7 +316,7 @@ static bool list_files(Data *data, const char *path, Diag *d)
         return list_folder(data, path, d);
     if (!is_data(path))
         return diag_error(d, (Loc){.file = path},
-                          "samples are a .npy file, a .npz file, or a folder of such");
+                          "samples are a .npy file, a .npz file, or a folder of such files");
     add_file(data, path);
     return true;
 }

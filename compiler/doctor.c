@@ -185,10 +185,10 @@ static void text_memory(const PteMethod *m, const EtcMemory *need, int64_t blobs
     for (int i = 0; i < m->n_pools; i++)
         printf("  planned memory, pool %d: %lld bytes\n", i + 1, (long long)m->pool[i]);
     if (need)
-        printf("  beside it in runtime-lite: tables %zu bytes, scratch %zu bytes\n",
+        printf("  further memory in runtime-lite: tables %zu bytes, scratch %zu bytes\n",
                need->table_bytes, need->scratch_bytes);
     if (blobs)
-        printf("  data of delegates: %lld bytes, of which they may keep packed copies\n",
+        printf("  data of delegates: %lld bytes; delegates may keep packed copies of it\n",
                (long long)blobs);
 }
 
@@ -332,6 +332,9 @@ static bool conclude(const Doctor *x)
     }
     for (int i = 0; i < x->n_methods; i++)
         warn_of_slow(x, &x->method[i]);
+    if (!x->n_gaps && !x->o->quiet)
+        say(stderr, "%s: contains nothing that %s%s would refuse\n", x->o->model,
+            x->manifest ? "this build of ExecuTorch " : "ExecuTorch ", x->runtime);
     return !x->n_gaps;
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct Kind {
     const char *name;
@@ -218,8 +219,11 @@ static bool add_was(Gate *g, const char *name, const Json *v)
 static bool read_baseline(Gate *g)
 {
     JsonDoc doc;
-    if (!read_json(g, g->o->baseline, "numbers", "gate --write-baseline", &doc))
+    if (!read_json(g, g->o->baseline, "numbers", "gate --write-baseline", &doc)) {
+        if (access(g->o->baseline, F_OK) != 0)
+            diag_note(g->diag, "--write-baseline makes it, from the numbers of this file");
         return false;
+    }
     const Json *all = json_get(doc.root, "numbers");
     bool ok = json_count(all) <= MOST || diag_error(g->diag, (Loc){.file = g->o->baseline},
                                                     "contains more than %d numbers", MOST);
@@ -364,6 +368,7 @@ static void print_json(const Gate *g, const Number *first)
 
 static void print_text(const Gate *g)
 {
+    say(stdout, "  %-32s %16s %16s\n", "number", "baseline", "this file");
     for (int i = 0; i < g->n; i++) {
         const Number *x = &g->number[i];
         say(stdout, "  %-32s %16s %16s%s\n", x->name,

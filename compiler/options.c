@@ -57,7 +57,7 @@ static const struct {
                       "run samples and write the ranges of values"},
     [CMD_INSPECT] = {"inspect", "FILE | --etdump FILE.etdp [--map FILE.json]",
                      "etc inspect model.pte",
-                     "show methods, operators, sizes and plan of a .pte, .pt2 or .etir"},
+                     "show methods, operators, sizes and plan of a .pte, .pt2, .onnx or .etir"},
     [CMD_OPT] = {"opt", "MODEL --passes=A,B", "etc opt --passes=dce,cse graph.etir",
                  "run passes on textual IR"},
     [CMD_OPS] = {"ops", "[TEXT]", "etc ops conv",
@@ -320,8 +320,9 @@ static void print_help(Command c, FILE *out)
         char name[64];
         snprintf(name, sizeof name, "--%s%s%s", f->name, f->value ? " " : "",
                  f->value ? f->value : "");
-        fprintf(out, "  %c%c %-28s %s\n", f->letter ? '-' : ' ', f->letter ? f->letter : ' ', name,
-                f->help);
+        const char *between = strlen(name) > 28 ? "\n                                  " : " ";
+        fprintf(out, "  %c%c %-28s%s%s\n", f->letter ? '-' : ' ', f->letter ? f->letter : ' ', name,
+                between, f->help);
     }
 }
 

@@ -3,8 +3,9 @@
 
     package.py BUILD STAGE OUT VERSION
 
-BUILD has the programs before they were installed, which find their libraries, STAGE is what `meson install` filled with the prefix /usr.  Man pages and completion are written from what `etc --help` says, and
-the libraries that neither a C library nor a loader brings go beside the program.  The same tree gives the same bytes.
+BUILD has the programs before they were installed, STAGE is what `meson install` filled with the prefix /usr.  Man pages and
+completion are written from what `etc --help` says.  The archive holds etc-static in place of etc.  The same tree gives the
+same bytes.
 """
 import gzip
 import hashlib
@@ -21,7 +22,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", 0)) or 1704067200
 SUMMARY = "Ahead-of-time compiler of PyTorch models: ExecuTorch .pte files, or C that stands alone"
-HOME = ("libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux", "linux-vdso")
 
 
 def output(*command):
@@ -75,12 +75,6 @@ def write_completion(etc, path):
 # -- trees -------------------------------------------------------------------------------------------------------------------
 
 
-def libraries(program):
-    """Paths of shared libraries that a program loads and no system promises."""
-    found = re.findall(r"(\S+) => (/\S+)", output("ldd", program))
-    return [Path(path) for name, path in found if not name.startswith(HOME)]
-
-
 def add_xnn(built, usr):
     """etc-xnn with all it loads, its C library too: libXNNPACK may want a newer one than the system has."""
     folder = usr / "lib/etc/xnn"
@@ -98,10 +92,6 @@ def add_xnn(built, usr):
 def complete(build, stage):
     usr = stage / "usr"
     etc = usr / "bin/etc"
-    built = build / "etc"
-    for library in libraries(built):
-        (usr / "lib/etc").mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(library, usr / "lib/etc" / library.name)
     if (build / "etc-xnn").exists():
         add_xnn(build / "etc-xnn", usr)
     write_manual(etc, usr / "share/man/man1")
@@ -130,20 +120,20 @@ def same(info):
     return info
 
 
-def make_tar(stage, out, version, machine):
+def make_tar(build, stage, out, version, machine):
+    static = {stage / "usr/bin/etc": build / "etc-static"}
     name = f"etc-{version}-linux-{machine}"
     path = out / f"{name}.tar.gz"
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, EPOCH) as packed, \
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for file in sorted((stage / "usr").rglob("*")):
-            tar.add(file, f"{name}/{file.relative_to(stage / 'usr')}", recursive=False, filter=same)
+            tar.add(static.get(file, file), f"{name}/{file.relative_to(stage / 'usr')}", recursive=False, filter=same)
     return path
 
 
-def glibc(*programs):
-    """The oldest version of the C library that has every function these use."""
-    versions = [re.findall(r"GLIBC_2\.(\d+)", output("objdump", "-T", program)) for program in programs]
-    return max(int(minor) for found in versions for minor in found)
+def glibc(program):
+    """The oldest version of the C library that has every function it uses."""
+    return max(map(int, re.findall(r"GLIBC_2\.(\d+)", output("objdump", "-T", program))))
 
 
 def make_deb(stage, out, version, machine, minor):
@@ -173,8 +163,6 @@ def make_wheel(stage, out, version, machine, minor):
     tag = f"py3-none-manylinux_2_{minor}_{machine}"
     files = {f"etc/{path.name}": path.read_bytes() for path in sorted((ROOT / "compiler/python/etc").iterdir()) if path.is_file()}
     files["etc/bin/etc"] = (usr / "bin/etc").read_bytes()
-    for path in sorted((usr / "lib/etc").glob("*.so*")):
-        files[f"etc/lib/etc/{path.name}"] = path.read_bytes()
     for path in sorted((usr / "share/etc").rglob("*")):
         if path.is_file():
             files[f"etc/share/etc/{path.relative_to(usr / 'share/etc')}"] = path.read_bytes()
@@ -204,8 +192,8 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     complete(build, stage)
     settle(stage)
-    minor = glibc(stage / "usr/bin/etc", *(stage / "usr/lib/etc").glob("*.so*"))
-    for path in (make_tar(stage, out, version, machine), make_deb(stage, out, version, machine, minor),
+    minor = glibc(stage / "usr/bin/etc")
+    for path in (make_tar(build, stage, out, version, machine), make_deb(stage, out, version, machine, minor),
                  make_wheel(stage, out, version, machine, minor)):
         print(f"{path}: {path.stat().st_size} bytes")
 

@@ -484,7 +484,7 @@ static Program *load_new(const Refit *r)
 static bool moved(const Refit *r, const char *method, const char *what, int64_t is, int64_t was)
 {
     return is == was || diag_error(r->diag, (Loc){.file = r->o->weights},
-                                   "these weights ask for another plan, so compile them anew: "
+                                   "these weights need another plan, so compile the new model: "
                                    "method '%s': %s: %" PRId64 ", was %" PRId64, method, what, is,
                                    was);
 }

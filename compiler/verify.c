@@ -273,21 +273,24 @@ static const char *first_text(const Verify *v)
     const First *f = &v->first;
     if (f->at < 0)
         return arena_printf(v->arena, "output %d of %s has other sizes", f->output, f->sample);
-    return arena_printf(v->arena, "output %d of %s, element %" PRId64 ": is %.9g, was %.9g",
+    return arena_printf(v->arena, "output %d of %s, element %" PRId64 " is %.9g instead of %.9g",
                         f->output, f->sample, f->at, f->is, f->was);
 }
 
 static void text_all(const Verify *v)
 {
-    say(stdout, "%s as '%s', %d sample%s (%s)\n", v->o->model, v->model.model, v->n_samples,
-        v->n_samples == 1 ? "" : "s", source(v));
+    const char *from = v->o->calibrate  ? v->o->calibrate
+                       : v->o->inputs.n ? "--input"
+                                        : "random numbers";
+    say(stdout, "%s compared with '%s' on %d sample%s (%s)\n", v->o->model, v->model.model,
+        v->n_samples, v->n_samples == 1 ? "" : "s", from);
     for (int i = 0; i < v->graph->n_out; i++)
         text_output(v, i);
     if (v->n_labels)
         printf("  top-1 by labels: the model %" PRId64 ", the file %" PRId64 " of %" PRId64 "\n",
                v->right[0], v->right[1], v->n_labels);
     if (v->differs)
-        say(stdout, "  first that differs: %s\n", first_text(v));
+        say(stdout, "  first difference: %s\n", first_text(v));
 }
 
 static void json_output(const Verify *v, int i)
@@ -390,9 +393,15 @@ static bool judge(const Verify *v)
     Recipe r = {.metric = METRIC_NONE};
     if (v->o->max_drop && recipe_set_budget(v->o->max_drop, &r) && !has_other_sizes(v))
         return budget_applies(v, &r) && budget_holds(v, &r);
-    return !v->differs || diag_fault(v->diag, FAULT_GATE, (Loc){.file = v->o->model},
-                                     "differs from '%s' by more than %g + %g * |x|: %s",
-                                     v->model.model, v->atol, v->rtol, first_text(v));
+    if (!v->differs)
+        return true;
+    diag_fault(v->diag, FAULT_GATE, (Loc){.file = v->o->model},
+               "differs from '%s' by more than %g + %g * |x|: %s", v->model.model, v->atol, v->rtol,
+               first_text(v));
+    if (!v->o->max_drop && !has_other_sizes(v))
+        diag_note(v->diag, "a quantized file always differs; judge it with --max-drop, for example "
+                           "cosine=0.01");
+    return false;
 }
 
 static bool labels_fit(const Verify *v)

@@ -203,8 +203,9 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     Batch b = batch_open(f, c.x, n->out[0]);
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
     put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
-    put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x,
-        conv_weights(f, &c), array_or_null(f, c.bias), b.y);
+    const char *weights = conv_weights(f, &c), *bias = array_or_null(f, c.bias);
+    put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x, weights,
+        bias, b.y);
     f->uses_work = true;
     batch_close(f, &b);
     return true;
@@ -215,8 +216,8 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    put(&f->body, "        {%s, %s,\n         ", conv_weights(f, &c),
-        array_or_null(f, c.bias));
+    const char *weights = conv_weights(f, &c), *bias = array_or_null(f, c.bias);
+    put(&f->body, "        {%s, %s,\n         ", weights, bias);
     put_conv(f, n->out[0], &c, DIM(1), clamp, conv_form(f, &c));
     put(&f->body, ", %d},\n", room);
     return true;

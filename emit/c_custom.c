@@ -180,9 +180,10 @@ static void put_port(Text *t, NameSet *names, const CustomCall *c, int port, con
 {
     const char *type = c->dtype[port] == UNKNOWN ? "void" : c_type((EtcDtype)c->dtype[port]);
     const char *own = names_make(names, "", name);
+    const char *sizes = names_make(names, "", arena_printf(t->a, "%s_sizes", own));
+    const char *rank = names_make(names, "", arena_printf(t->a, "%s_rank", own));
     put(t, "%s%s *%s, const int64_t *%s, int32_t %s", is_result ? "" : "const ", type, own,
-        names_make(names, "", arena_printf(t->a, "%s_sizes", own)),
-        names_make(names, "", arena_printf(t->a, "%s_rank", own)));
+        sizes, rank);
 }
 
 static void put_parameter(Text *t, NameSet *names, const SchemaArg *arg)

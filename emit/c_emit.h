@@ -148,6 +148,8 @@ bool c_type_is_dense(Emit *e, Type t); /* sizes of 1 may have any stride */
 bool place_is_alias(const Value *v, const Value *of, int64_t offset);
 
 /* Names of constant arrays; the pointer to a value's first element, as NAME_run writes it. */
+/* The first call for a state makes the name, which depends on those before: never make two of these
+ * calls among the arguments of one call, whose order a compiler may choose. */
 const char *constant_name(Emit *e, const State *s);
 void put_pointer(Emit *e, Text *t, const Value *v);
 bool is_of_method(const Emit *e, const Value *v); /* else its address is an expression */

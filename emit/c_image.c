@@ -45,9 +45,11 @@ bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
         "    const EtcGroupNorm g = {");
     put_fields(f, field, 4);
     put_float(&f->body, (float)eps);
-    put(&f->body, "};\n    etc_group_norm_f32(%s, %s, %s, %s, ", function_pointer(f, x),
-        array_or_null(f, arg_value(n, is_native ? 1 : 2)),
-        array_or_null(f, arg_value(n, is_native ? 2 : 3)), f->name_of[y->index]);
+    const char *from = function_pointer(f, x);
+    const char *weight = array_or_null(f, arg_value(n, is_native ? 1 : 2));
+    const char *bias = array_or_null(f, arg_value(n, is_native ? 2 : 3));
+    put(&f->body, "};\n    etc_group_norm_f32(%s, %s, %s, %s, ", from, weight, bias,
+        f->name_of[y->index]);
     put(&f->body, "%s, %s, &g);\n", result_or_null(f, n, 1), result_or_null(f, n, 2));
     return true;
 }
@@ -176,9 +178,9 @@ bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
     put(&f->body, "{");
     for (int i = 0; i < 3; i++)
         put_field(f, i < axes ? size_of(x, 2 + i) : DIM(1), i == 2);
+    const char *from = function_pointer(f, x), *at = function_pointer(f, grid);
     put(&f->body, "}, %d, %d, %d, %d};\n    etc_grid_sample_f32(%s, %s, %s, &g);\n", axes,
-        taps[kind], (int)border, arg_bool(n, "align_corners"), function_pointer(f, x),
-        function_pointer(f, grid), f->name_of[y->index]);
+        taps[kind], (int)border, arg_bool(n, "align_corners"), from, at, f->name_of[y->index]);
     return true;
 }
 

@@ -490,8 +490,10 @@ bool emit_layer_norm(Function *f, const Node *n, Clamp clamp)
     }
     if (!arg_number(n, "eps", &eps))
         return function_refuse(f, n, "expects a number as eps");
-    put(&f->body, "    etc_layer_norm_f32(%s, %s, %s, ", function_pointer(f, x),
-        pointer_or_null(f, arg_value(n, "weight")), pointer_or_null(f, arg_value(n, "bias")));
+    const char *from = function_pointer(f, x);
+    const char *weight = pointer_or_null(f, arg_value(n, "weight"));
+    const char *bias = pointer_or_null(f, arg_value(n, "bias"));
+    put(&f->body, "    etc_layer_norm_f32(%s, %s, %s, ", from, weight, bias);
     put_float(&f->body, (float)eps);
     put(&f->body, ", %s, ", f->name_of[y->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - axes));

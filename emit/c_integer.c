@@ -27,10 +27,10 @@ static void put_input(Function *f, const Node *n)
         Dim count = c_dims_product(f->e, scale->type.dim, scale->type.rank);
         has_rows = !dim_equal(count, DIM(1));
     }
-    put(&f->body, "%s, %s, %d, %d, %d,\n        %d, %d, ", array_or_null(f, scale),
-        array_or_null(f, zero), scale ? (int)scale->type.dtype : 0,
-        zero ? (int)zero->type.dtype : 0, has_rows, x->type.dtype == ETC_I8,
-        (int)number(n, "zero_point"));
+    const char *scales = array_or_null(f, scale), *zeros = array_or_null(f, zero);
+    put(&f->body, "%s, %s, %d, %d, %d,\n        %d, %d, ", scales, zeros,
+        scale ? (int)scale->type.dtype : 0, zero ? (int)zero->type.dtype : 0, has_rows,
+        x->type.dtype == ETC_I8, (int)number(n, "zero_point"));
 }
 
 static void put_output(Function *f, const Node *n)
@@ -47,12 +47,13 @@ static void put_output(Function *f, const Node *n)
 
 static void put_integer(Function *f, const Node *n)
 {
+    const char *sums = function_pointer(f, arg_value(n, "sums"));
+    const char *scales = function_pointer(f, arg_value(n, "scales"));
     put(&f->body,
         "    /* sums, scales, bias; scale and zero point of x, their dtypes, has_rows; x_is_signed, "
         "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y */\n"
         "    const EtcInteger q = {\n        %s, %s, ",
-        function_pointer(f, arg_value(n, "sums")),
-        function_pointer(f, arg_value(n, "scales")));
+        sums, scales);
     put(&f->body, "%s, ", array_or_null(f, arg_value(n, "bias")));
     put_input(f, n);
     put_output(f, n);

@@ -481,8 +481,9 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
     int64_t zero = (int64_t)number(n, "zero_point") - (p.x_is_signed ? 0 : 128);
     *start = (int32_t)(-zero * count);
     *factor = (int32_t)nearbyint(by * 2147483648.0) * (1 << set->by_shift);
-    const char *name[2] = {made_array(f->e, yv->name, "start", ETC_I32, 1, start),
-                           made_array(f->e, yv->name, "by", ETC_I32, 1, factor)};
+    const char *name[2];
+    name[0] = made_array(f->e, yv->name, "start", ETC_I32, 1, start);
+    name[1] = made_array(f->e, yv->name, "by", ETC_I32, 1, factor);
     int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
     put_geometry(f, (int64_t[]){planes, planes}, x, y, w->kernel, w->stride, w->pad,
                  (int64_t[]){count, shift, 1});
@@ -573,8 +574,9 @@ static void put_pair(Function *f, const Pair *s, const Value *y, const char *cor
     const char *factors = made_array(f->e, y->name, "by", ETC_I32, n_by, to);
     const char *const name[2] = {"NULL", "NULL"};
     put_points(f, &p, name, false);
-    put(&f->body, "    %s(%s, %s, %s, %s, %s, %d, &q);\n", core, function_pointer(f, s->x[0]),
-        function_pointer(f, s->x[1]), f->name_of[y->index], sizes, factors, bits);
+    const char *a = function_pointer(f, s->x[0]), *b = function_pointer(f, s->x[1]);
+    put(&f->body, "    %s(%s, %s, %s, %s, %s, %d, &q);\n", core, a, b, f->name_of[y->index], sizes,
+        factors, bits);
 }
 
 static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)

@@ -162,8 +162,8 @@ const Blas *blas_open(Arena *a, Diag *d)
     }
     if (!b->gemm || !set_threads || !config) {
         diag_error(d, (Loc){0},
-                   "OpenBLAS is not there (%s): install libopenblas0-pthread or "
-                   "libopenblas0-serial, as Debian calls them",
+                   "OpenBLAS cannot be used (%s); Debian's packages of it are "
+                   "libopenblas0-pthread and libopenblas0-serial",
                    library ? "libopenblas.so.0 lacks its functions" : dlerror());
         return NULL;
     }

@@ -63,7 +63,7 @@ static bool weight_is_finite(const Node *n, const NodePlan *p, Diag *d)
         return true;
     const float *x = state_elements(w->state);
     return all_finite(x, type_numel(w->type), &bad) ||
-           diag_error(d, n->loc, "weight '%s': %s at element %lld, which no integer stands for; "
+           diag_error(d, n->loc, "weight '%s': %s at element %lld, which cannot become an integer; "
                       "leave the node in floats",
                       w->state->fqn, isnan(x[bad]) ? "NaN" : "infinity", (long long)bad);
 }
@@ -84,10 +84,10 @@ static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
         return false;
     annotation_tell(&a, job);
     tell_of_gptq(&a, job, d);
-    tell_of_weights(&a, job, true, "weights stay floats, as who takes these nodes computes with no "
-                    "such ones", d);
-    tell_of_weights(&a, job, false, "weights get int8 with a scale per result, as their rows hold "
-                    "no such groups", d);
+    tell_of_weights(&a, job, true, "weights stay floats where the backend or kernel of a node "
+                    "cannot compute with such integers", d);
+    tell_of_weights(&a, job, false, "weights become int8 with a scale per output channel where "
+                    "their rows cannot be divided into such groups", d);
     return job->only_observe || convert(&a, tmp, d);
 }
 

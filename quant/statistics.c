@@ -392,6 +392,6 @@ bool statistics_fit(const Statistics *s, const Program *p, Diag *d)
     return s->model == statistics_model(p) ||
            diag_error(d, (Loc){.file = s->file},
                       "was made of another model than '%s', or for another backend: "
-                      "make it anew with `etc quantize`",
+                      "make a new one with `etc quantize`",
                       p->name);
 }

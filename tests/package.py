@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy
+
 ROOT = Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "tests/data/mlp_digits"
 
@@ -105,9 +107,9 @@ assert [m.kind for m in etc.check(Random(), (x,))][0] == "error"
 """
 
 
-def run(*command, **more):
+def run(*command, expect=0, **more):
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode:
+    if done.returncode != expect:
         raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout[-4000:]}")
     return done.stdout
 
@@ -170,6 +172,42 @@ def archive(packages, work):
     return prefix
 
 
+# Compiled and run where there is nothing but the program and these files, as the demo does.
+EMPTY_ROOT = """compile /m.pt2 -o /float.pte
+run /float.pte --input /x.npy --output-dir /y
+emit-c /m.pt2 -o /float.c --main
+quantize /m.pt2 --recipe int8 --calibrate /samples.npy --statistics /s --report /r.html
+compile /m.pt2 --recipe int8 --statistics /s -o /int8.pte
+emit-c /m.pt2 --recipe int8 --statistics /s -o /int8.c --main
+compile /m.pt2 --recipe int4-group32 -o /int4.pte
+compile /m.pt2 --backend xnnpack --delegate all -o /xnn.pte
+verify /int8.pte --model /m.pt2 --calibrate /samples.npy --max-drop cosine=0.01"""
+
+
+def static(packages, prefix, work):
+    etc, root = prefix / "bin/etc", work / "root"
+    assert "INTERP" not in run("readelf", "--wide", "-l", etc), f"{etc} wants a dynamic linker"
+    assert etc.stat().st_size < 9 << 19, f"{etc}: {etc.stat().st_size} bytes"  # the C library's part is a fifth
+    assert one(packages, "*.whl").stat().st_size < 4 << 20
+    root.mkdir()
+    shutil.copy(etc, root / "etc")
+    for file, name in ((DIGITS / "model.pt2", "m.pt2"), (DIGITS / "input_0.npy", "x.npy"),
+                       (ROOT / "tests/data/quantized/mlp_digits_calibration.npy", "samples.npy")):
+        shutil.copy(file, root / name)
+    enter = ["chroot", root] if os.geteuid() == 0 else ["unshare", "-r", "chroot", root]
+    for line in EMPTY_ROOT.splitlines():
+        run(*enter, "/etc", *line.split(), "-q")
+    y, wanted = numpy.load(root / "y/output_0.npy"), numpy.load(DIGITS / "output_0.npy")
+    assert numpy.allclose(y, wanted, atol=1e-5)
+    for name in ("float", "int8"):
+        run(os.environ.get("CC", "cc"), "-O2", "-o", work / name, root / f"{name}.c", root / f"{name}_main.c", "-lm")
+        run(work / name, "--input", root / "x.npy", "--output-dir", work / f"{name}_y")
+        y = numpy.load(work / f"{name}_y/output_0.npy")
+        assert (y.argmax(1) == wanted.argmax(1)).mean() > 0.99
+    told = run(*enter, "/etc", *EMPTY_ROOT.splitlines()[3].split(), "--fast-calibrate", expect=1)
+    assert "this etc is linked statically" in told, told
+
+
 def wheel(packages, work):
     run(sys.executable, "-m", "venv", work / "venv")
     run(work / "venv/bin/pip", "install", "-q", one(packages, "*.whl"))
@@ -205,6 +243,7 @@ def main():
         rows = [("archive", lambda: archive(args.packages, work)), ("library", lambda: prefix_works(prefix, work)),
                 ("cmake", lambda: cmake_works(prefix, work) if shutil.which("cmake") else "cmake is not installed"),
                 ("delegates", lambda: delegates_run(prefix, work) if (prefix / "bin/etc-xnn").exists() else "built without XNNPACK"),
+                ("static program", lambda: static(args.packages, prefix, work)),
                 ("deb", lambda: debian(args.packages, work)), ("wheel", lambda: wheel(args.packages, work)),
                 ("wheel with torch", lambda: wheel_with_torch(args.packages, work, args.torch) if args.torch else "no torch")]
         for name, row in rows:

@@ -33,7 +33,7 @@ copy_certificates() { # root
 make_root() { # suite, folder
     local list name=debian.sources
     as_root rm -rf "$2"
-    list=$(debian_list "$1" "$ROOTS")
+    list=$(debian_list "$1" "$ROOTS" deb)
     as_root debootstrap --variant=minbase "$1" "$2" \
         "$(grep -v '^#' "$list" | grep -oE 'https?://[^ ]+' | head -n 1)" || return 1
     [ "${list##*.}" = sources ] || name=debian.list

@@ -398,11 +398,17 @@ bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *
 
 /* -- kinds ------------------------------------------------------------------------------- */
 
+/* Whether a FlatBuffers file has an identifier of these two letters and a number. */
+static bool is_of(const char *s, const char *letters)
+{
+    return !memcmp(s + 4, letters, 2) && isdigit((unsigned char)s[6]);
+}
+
 static ImportKind kind_of_bytes(const char *s, size_t n)
 {
     if (n >= 4 && !memcmp(s, "PK\3\4", 4))
         return IMPORT_PT2;
-    if (n >= 8 && !memcmp(s + 4, "ET", 2) && isdigit((unsigned char)s[6]))
+    if (n >= 8 && is_of(s, "ET"))
         return IMPORT_PTE;
     size_t i = strspn(s, " \t\r\n");
     if (s[i] == '{')
@@ -443,6 +449,10 @@ ImportKind import_kind(Files *files, const char *path, Diag *d)
         kind = kind_of_name(path);
     if (kind == IMPORT_UNKNOWN)
         diag_error(d, (Loc){.file = path},
-                   "is not one of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+                   is_of(start, "BP") ? "is a bundle, for ExecuTorch's tools: without --bundle, "
+                                        "etc compile writes a .pte that etc runs"
+                   : is_of(start, "ED") || is_of(start + 4, "ED") /* with its size in front */
+                       ? "is a profile: etc inspect --etdump reads it"
+                       : "is not one of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
     return kind;
 }

@@ -99,4 +99,5 @@ def main():
     sys.exit(not same)
 
 
-main()
+if __name__ == "__main__":
+    main()

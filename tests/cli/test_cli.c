@@ -546,6 +546,9 @@ static const struct {
     {"echo hello > hello.txt", "hello.txt", 1, "is not one of .pt2"},
     {"cp $DATA/official_pte/off_add.pte x.pte", "x.pte", 1, "already compiled"},
     {"echo x > m.onnx", "m.onnx", 4, "ONNX"},
+    {"printf '\\24\\0\\0\\0BP08\\0\\0' > bundle", "bundle", 1, "is a bundle, for ExecuTorch's"},
+    {"cp $DATA/etdump/small.etdp .", "small.etdp", 1, "is a profile: etc inspect --etdump"},
+    {"cp $DATA/etdump/small_sized.etdp .", "small_sized.etdp", 1, "is a profile: etc"},
 };
 
 Test(cli, odd_models)

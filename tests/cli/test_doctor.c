@@ -44,6 +44,8 @@ Test(doctor, names_kernels_delegates_libraries_and_memory)
     r = ok("doctor " OFFICIAL "off_qcx.pte");
     cr_expect_not_null(strstr(r.out, "pool 1: 2880 bytes"), "%s", r.out);
     cr_expect_not_null(strstr(r.out, "xnnpack_backend"), "%s", r.out);
+    cr_expect_not_null(strstr(r.err, "nothing that ExecuTorch 1.4.1 would refuse"), "%s", r.err);
+    cr_expect_eq(ok("doctor " OFFICIAL "off_qcx.pte -q").n_err, 0);
 }
 
 /* What fails with 0x14 until the import is made. */

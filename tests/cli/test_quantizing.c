@@ -105,10 +105,12 @@ Test(quantizing, statistics_have_no_products)
 
 Test(quantizing, weights_that_get_something_else_are_named)
 {
-    static const char coarser[] = "int4-group32: warning: weights get int8 with a scale per "
-                                  "result, as their rows hold no such groups: conv2d, conv2d_1\n";
-    static const char left[] = "int8-weight: warning: weights stay floats, as who takes these "
-                               "nodes computes with no such ones: conv2d, conv2d_1, conv2d_2, "
+    static const char coarser[] = "int4-group32: warning: weights become int8 with a scale per "
+                                  "output channel where their rows cannot be divided into such "
+                                  "groups: conv2d, conv2d_1\n";
+    static const char left[] = "int8-weight: warning: weights stay floats where the backend or "
+                               "kernel of a node cannot compute with such integers: conv2d, "
+                               "conv2d_1, conv2d_2, "
                                "conv2d_3, conv2d_4, conv2d_5 and 21 more\n";
     Result r = ok("compile $DATA/cnn_digits/model.pt2 --recipe int4-group32 -o a.pte -q");
     cr_expect_str_eq(r.err, coarser);

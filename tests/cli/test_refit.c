@@ -132,7 +132,7 @@ Test(refit, takes_a_plain_file_whose_program_stays)
         expect_same("a.pte", "want.pte");
     }
     ok("compile model -o plain.pte -q --recipe int8-weight");
-    fails("refit plain.pte --weights new -o x.pte", 1, "these weights ask for another plan");
+    fails("refit plain.pte --weights new -o x.pte", 1, "these weights need another plan");
     fails("refit plain.pte --weights new.safetensors -o x.pte", 1,
           "keeps no graph, which a .safetensors needs: compile it with --refittable");
     cr_expect_neq(sh("test -e x.pte").code, 0);

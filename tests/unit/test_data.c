@@ -222,9 +222,9 @@ Test(data, a_first_axis_is_that_of_samples)
     expect_samples("(%x: f32[%b,3])", "rows.npy", 1, 5, 0);
     expect_samples("(%x: f32[%b,1,3])", "calls.npy", 1, 5, 0);
     expect_refused("(%x: f32[3,3])", "rows.npy",
-                   "rows.npy: error: is f32[4,3], but input 'x' f32[3,3], or several of these");
+                   "rows.npy: error: is f32[4,3], expected f32[3,3] as input 'x' is, or several");
     expect_refused("(%x: f32[1,4])", "rows.npy", "is f32[4,3]");
-    expect_refused("(%x: f64[1,3])", "rows.npy", "but input 'x' f64[1,3]");
+    expect_refused("(%x: f64[1,3])", "rows.npy", "expected f64[1,3] as input 'x' is");
     expect_refused("(%x: f32[3])", "calls.npy", "is f32[4,1,3]");
     save("many.npy", floats("(9, 3)", 27, 5));
     expect_refused("(%x: f32[%b,3])", "many.npy", "is f32[9,3]");
@@ -268,7 +268,7 @@ Test(data, a_folder_tells_all_that_is_wrong)
     start(&r, ONE, "set");
     cr_expect_null(r.data);
     static const char *const want[] = {
-        "set/labels.txt: error: is neither .npy nor .npz, nor are 2 other files here; a folder",
+        "set/labels.txt: error: is neither .npy nor .npz, like 2 other files of this folder",
         "set/b.npy: error: is f32[1,4]",
         "set/c.npy: error: ends within its data", "set/d.npy: error: cannot be read: No such file",
         "set/folder.npy: error: is not a regular file"};
