@@ -4,6 +4,7 @@
 #include "runtime-lite/kernels/cores.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 /* The files that a build makes; none of them is in its place before the end. */
@@ -19,6 +20,7 @@ typedef struct Build {
     int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
     const char *stem;
     OutBatch out;
+    Strings made; /* folders that were not there before */
     double start;
 } Build;
 
@@ -61,7 +63,8 @@ static int64_t file_bytes(const OutFile *f)
 
 static const char *file_path(const Build *b, int i)
 {
-    return arena_printf(b->arena, "%s%s", b->stem, b->files.file[i].suffix);
+    const CFile *f = &b->files.file[i];
+    return f->path ? f->path : arena_printf(b->arena, "%s%s", b->stem, f->suffix);
 }
 
 /* Writes a file's name in the syntax of make, which ninja reads too. */
@@ -119,11 +122,46 @@ static bool measure(Build *b)
     return quant_remeasure(o, b->program, b->quant, b->arena, b->diag);
 }
 
+/* A file whose name the user did not choose may be one of their own. */
+static bool may_replace(const CFile *file, const char *path, Arena *a, Diag *d)
+{
+    struct stat st;
+    const size_t n = file->first ? strlen(file->first) : 0;
+    char *text = arena_bytes(a, n + 1);
+    if (!n || stat(path, &st) || !S_ISREG(st.st_mode))
+        return true;
+    FILE *f = fopen(path, "rb");
+    bool is_ours = f && fread(text, 1, n, f) == n && !memcmp(text, file->first, n);
+    if (f)
+        fclose(f);
+    return is_ours || diag_io(d, (Loc){.file = path},
+                              "cannot write: it is there already, and not made by etc for this "
+                              "model; move it, or give -o a folder of its own");
+}
+
+/* Makes the folder of a file whose name the user did not choose. */
+static bool make_folder(Build *b, const CFile *file)
+{
+    const char *slash = file->path ? strrchr(file->path, '/') : NULL;
+    if (!slash || slash == file->path)
+        return true;
+    const char *folder = arena_str(b->arena, file->path, (size_t)(slash - file->path));
+    return output_folder(folder, &b->made, b->arena, b->diag);
+}
+
+static bool stage_file(Build *b, int i)
+{
+    const CFile *file = &b->files.file[i];
+    const char *path = file_path(b, i);
+    return may_replace(file, path, b->arena, b->diag) && make_folder(b, file) &&
+           output_file(b->o, &b->out, &file->out, path, b->diag);
+}
+
 static bool stage_files(Build *b)
 {
     bool ok = measure(b);
     for (int i = 0; i < b->files.n && ok; i++)
-        ok = output_file(b->o, &b->out, &b->files.file[i].out, file_path(b, i), b->diag);
+        ok = stage_file(b, i);
     if (ok && b->o->report)
         ok = report_add(b->o, b->program, b->quant, &b->out, b->arena, b->diag);
     if (ok && b->o->debug_map)
@@ -216,6 +254,8 @@ static bool deliver(Build *b, bool ok)
             print_line(b, b->plan, seconds);
     }
     out_discard(&b->out);
+    if (!ok)
+        remove_folders(&b->made);
     return ok;
 }
 
@@ -315,7 +355,7 @@ static bool build_c(Build *b)
     if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
         b->stem = arena_str(b->arena, b->stem, n - 2);
     COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
-                  .target = c_target(b->o)};
+                  .target = c_target(b->o), .build_files = b->o->build_files};
     b->program = model_compile(b->o, &tail_c, b->arena, &b->out, b->diag);
     if (!b->program)
         return false;

@@ -52,7 +52,7 @@ typedef struct Options {
     Strings models;     /* of runtime, the first of them too */
     const char *runtime_dir; /* of runtime: where its sources lie */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
-    const char *backend, *delegate, *target, *weights_as, *target_runtime,
+    const char *backend, *delegate, *target, *weights_as, *build_files, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *objective, *io, *error_format, *bundle;

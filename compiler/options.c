@@ -219,6 +219,8 @@ static const Flag flag_row[] = {
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
+    {"build-files", 0, FLAG_TEXT, AT(build_files), EMIT_C, is_choice, "cmake|meson|zephyr|arduino",
+     "also write what this build system compiles them with"},
     {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "as --weights, for B alone"},
     {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "as --data, for B alone"},
     {"atol", 0, FLAG_TEXT, AT(atol), DIFF, is_tolerance, "NUMBER",
@@ -740,6 +742,16 @@ static bool has_model(const Parser *p)
                  command_row[o->command].use);
 }
 
+static bool build_files_fit(const Parser *p)
+{
+    const Options *o = p->o;
+    if (!o->build_files || !o->output)
+        return true;
+    const char *stem = arena_str(p->arena, o->output, strlen(o->output) - 2);
+    const char *why = build_files_fault(o->build_files, stem, o->main, p->arena);
+    return !why || usage(p, "--build-files %s: %s", o->build_files, why);
+}
+
 /* One thing at a time goes to standard output, and what goes to files has names. */
 static bool outputs_agree(const Parser *p)
 {
@@ -748,6 +760,8 @@ static bool outputs_agree(const Parser *p)
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
         return usage(p, "emit-c writes several files: -o expects a name that ends in .c");
+    if (!build_files_fit(p))
+        return false;
     const bool is_pte = o->command == CMD_COMPILE || o->command == CMD_REFIT;
     if (is_pte && to_stdout && isatty(STDOUT_FILENO))
         return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");

@@ -340,5 +340,6 @@ const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* The kernel text that `code` needs on a target, with this much working memory: c_kernels.c. */
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);
 bool emit_main(Emit *e, CFiles *out);       /* OUT_main.c: c_main.c */
+void emit_build_files(Emit *e, CFiles *out); /* that compile all files so far: c_build.c */
 
 #endif

@@ -829,5 +829,9 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     for (int i = 0; i < n_targets; i++)
         if (is_variant(&e, &target_row[i]))
             emit_variant(&e, out, &target_row[i]);
-    return !o->main || emit_main(&e, out);
+    if (o->main && !emit_main(&e, out))
+        return false;
+    if (o->build_files)
+        emit_build_files(&e, out);
+    return true;
 }
