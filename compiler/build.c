@@ -323,9 +323,9 @@ const Target *c_target(const Options *o)
 static bool emit_planned(Build *b, COptions *c)
 {
     b->plan = total_plan(b->program, b->arena);
-    c->bound = b->plan.bound;
+    CModel m = {.p = b->program, .bound = b->plan.bound};
     b->files = (CFiles){0};
-    return emit_c(b->program, c, b->arena, &b->files, b->diag) ||
+    return emit_c(&m, 1, c, b->arena, &b->files, b->diag) ||
            diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
 }
 

@@ -4,6 +4,15 @@
 #include <ctype.h>
 #include <string.h>
 
+typedef struct Build {
+    const Emit *model; /* of the files */
+    int n;
+    Arena *a;
+    const char *name, *upper; /* of the library: "digits", "DIGITS" */
+    const char *file;         /* "digits" of digits.c */
+    CFiles *out;
+} Build;
+
 /* -- which files ------------------------------------------------------------------------------- */
 
 static const char *base_of(const char *path)
@@ -12,26 +21,19 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Up to the slash behind it; "" for the working folder. */
-static const char *folder_of(Arena *a, const char *path)
-{
-    return arena_str(a, path, (size_t)(base_of(path) - path));
-}
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && !strcmp(s + n - k, end);
-}
-
 static bool is_assembly(const CFile *f)
 {
-    return ends_with(f->suffix, ".S");
+    return c_file_is(f, ".S");
+}
+
+static bool is_program(const CFile *f)
+{
+    return c_file_is(f, "_main.c");
 }
 
 static bool is_c(const CFile *f)
 {
-    return ends_with(f->suffix, ".c") && strcmp(f->suffix, "_main.c") != 0;
+    return c_file_is(f, ".c") && !is_program(f);
 }
 
 static bool is_source(const CFile *f)
@@ -39,54 +41,66 @@ static bool is_source(const CFile *f)
     return is_c(f) || is_assembly(f);
 }
 
-/* Lists the files that the library is compiled from, of one kind: each name between `before` and
- * `behind`, and `comma` between two. */
-static void put_sources(const Emit *e, Text *t, const CFiles *out, bool (*is_it)(const CFile *f),
-                        const char *before, const char *behind, const char *comma)
+/* The next file of a kind behind `at`; NULL: there is none. */
+static const CFile *next_file(const Build *b, const CFile *at, bool (*is_it)(const CFile *f))
 {
-    int n = 0;
-    for (int i = 0; i < out->n; i++)
-        if (is_it(&out->file[i]))
-            put(t, "%s%s%s%s%s", n++ ? comma : "", before, base_of(e->o->stem),
-                out->file[i].suffix, behind);
+    const CFile *f = at ? at + 1 : b->out->file, *end = b->out->file + b->out->n;
+    while (f < end && !is_it(f))
+        f++;
+    return f < end ? f : NULL;
 }
 
-static bool has_file(const CFiles *out, const char *suffix)
+/* Lists the files of a kind: each name between `before` and `behind`, and `comma` between two. */
+static void put_files(const Build *b, Text *t, bool (*is_it)(const CFile *f), const char *before,
+                      const char *behind, const char *comma)
 {
-    for (int i = 0; i < out->n; i++)
-        if (!strcmp(out->file[i].suffix, suffix))
-            return true;
-    return false;
+    for (const CFile *f = NULL, *last = NULL; (f = next_file(b, f, is_it)); last = f)
+        put(t, "%s%s%s%s%s", last ? comma : "", before, b->file, f->suffix, behind);
+}
+
+/* The name of a program without its ".c". */
+static const char *name_of_program(const Build *b, const CFile *f)
+{
+    return arena_printf(b->a, "%s%.*s", b->name, (int)strlen(f->suffix) - 2, f->suffix);
 }
 
 /* Opens such a file.  These lines also tell a later run that it may replace the file. */
-static void put_first_lines(const Emit *e, Text *t)
+static void put_first_lines(const Build *b, Text *t)
 {
     put(t, "# SPDX-License-Identifier: 0BSD\n"
-        "# Builds the model %s; made by etc, which replaces this file.\n", e->name);
+        "# Builds the model %s; made by etc, which replaces this file.\n", b->name);
 }
 
-/* Adds a file at a place below the folder `under`. */
-static void add_file(Emit *e, CFiles *out, const char *under, const char *place, const Text *t)
+/* Adds a file at a place below a folder, which ends in a slash or is "". */
+static void add_file(Build *b, const char *folder, const char *place, const Text *t)
 {
-    Text first = {.a = e->a};
-    put_first_lines(e, &first);
-    c_file(e->a, out, "", t);
-    out->file[out->n - 1].path = arena_printf(e->a, "%s%s", under, place);
-    out->file[out->n - 1].first = first.s;
+    Text first = {.a = b->a};
+    put_first_lines(b, &first);
+    c_file(b->a, b->out, "", t);
+    b->out->file[b->out->n - 1].path = arena_printf(b->a, "%s%s", folder, place);
+    b->out->file[b->out->n - 1].first = first.s;
 }
 
-static int optimization(const Emit *e)
+static int optimization(const Build *b)
 {
-    return e->target->mcu ? 2 : 3;
+    return b->model->target->mcu ? 2 : 3;
+}
+
+/* Bytes of the arena, or of all banks. */
+static int64_t memory_of_model(const Emit *e)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < e->n_memories; i++)
+        bytes += e->memory[i].bytes;
+    return bytes;
 }
 
 /* -- CMake ------------------------------------------------------------------------------------- */
 
 /* The compiler of a PC takes no flags of a microcontroller. */
-static void put_cmake_flags(const Emit *e, Text *t)
+static void put_cmake_flags(const Build *b, Text *t)
 {
-    const char *flags = e->target->flags, *name = e->name;
+    const char *flags = b->model->target->flags, *name = b->name;
     if (!flags)
         return;
     put(t, "\n# The flags of %s, if the compiler is one for it.\n"
@@ -97,30 +111,33 @@ static void put_cmake_flags(const Emit *e, Text *t)
         "if(%s_HAS_CORE)\n"
         "    target_compile_options(%s PUBLIC %s)\n"
         "    target_link_options(%s PUBLIC %s)\n"
-        "endif()\n", e->target->name, flags, e->upper, e->upper, name, flags, name, flags);
+        "endif()\n", b->model->target->name, flags, b->upper, b->upper, name, flags, name, flags);
 }
 
-static void emit_cmake(Emit *e, CFiles *out, const char *folder)
+static void emit_cmake(Build *b, const char *folder)
 {
-    Text t = {.a = e->a};
-    const char *name = e->name, *file = base_of(e->o->stem);
-    const bool has_blob = has_file(out, "_weights.S");
-    put_first_lines(e, &t);
+    Text t = {.a = b->a};
+    const char *name = b->name;
+    put_first_lines(b, &t);
     put(&t, "# add_subdirectory() this folder; then target_link_libraries(yours %s).\n"
         "cmake_minimum_required(VERSION 3.13)\n"
-        "project(%s C%s)\n\nadd_library(%s STATIC ", name, name, has_blob ? " ASM" : "", name);
-    put_sources(e, &t, out, is_source, "", "", " ");
+        "project(%s C%s)\n\nadd_library(%s STATIC ", name, name,
+        next_file(b, NULL, is_assembly) ? " ASM" : "", name);
+    put_files(b, &t, is_source, "", "", " ");
     put(&t, ")\ntarget_include_directories(%s PUBLIC \"${CMAKE_CURRENT_SOURCE_DIR}\")\n"
         "target_compile_options(%s PRIVATE -O%d)\n"
-        "target_link_libraries(%s PUBLIC m)\n", name, name, optimization(e), name);
-    if (has_blob)
-        put(&t, "set_source_files_properties(%s_weights.S PROPERTIES\n"
-            "    OBJECT_DEPENDS \"${CMAKE_CURRENT_SOURCE_DIR}/%s_weights.S.bin\")\n", file, file);
-    put_cmake_flags(e, &t);
-    if (has_file(out, "_main.c"))
-        put(&t, "\nadd_executable(%s_main EXCLUDE_FROM_ALL %s_main.c)\n"
-            "target_link_libraries(%s_main %s)\n", name, file, name, name);
-    add_file(e, out, folder, "CMakeLists.txt", &t);
+        "target_link_libraries(%s PUBLIC m)\n", name, name, optimization(b), name);
+    for (const CFile *f = NULL; (f = next_file(b, f, is_assembly));)
+        put(&t, "set_source_files_properties(%s%s PROPERTIES\n"
+            "    OBJECT_DEPENDS \"${CMAKE_CURRENT_SOURCE_DIR}/%s%s.bin\")\n", b->file, f->suffix,
+            b->file, f->suffix);
+    put_cmake_flags(b, &t);
+    for (const CFile *f = NULL; (f = next_file(b, f, is_program));) {
+        const char *program = name_of_program(b, f);
+        put(&t, "\nadd_executable(%s EXCLUDE_FROM_ALL %s%s)\n"
+            "target_link_libraries(%s %s)\n", program, b->file, f->suffix, program, name);
+    }
+    add_file(b, folder, "CMakeLists.txt", &t);
 }
 
 /* -- Meson ------------------------------------------------------------------------------------- */
@@ -137,70 +154,79 @@ static void put_meson_list(Text *t, const char *words)
     put(t, "]");
 }
 
-/* Meson knows no dependency of one source, so both files are copied when either changes. */
-static void put_meson_blob(Text *t, const char *file)
+/* Meson knows no dependency of one source, so each pair is copied when one of both changes. */
+static void put_meson_blobs(const Build *b, Text *t)
 {
-    put(t, "weights = custom_target('weights', command : ['cp', '@INPUT@', '@OUTDIR@'],\n"
-        "  input : ['%s_weights.S', '%s_weights.S.bin'],\n"
-        "  output : ['%s_weights.S', '%s_weights.S.bin'])\n", file, file, file, file);
+    int n = 0;
+    put(t, "weights = []\n");
+    for (const CFile *f = NULL; (f = next_file(b, f, is_assembly)); n++)
+        put(t, "weights += custom_target('weights%d', command : ['cp', '@INPUT@', '@OUTDIR@'],\n"
+            "  input : ['%s%s', '%s%s.bin'],\n"
+            "  output : ['%s%s', '%s%s.bin'])[0]\n", n, b->file, f->suffix, b->file, f->suffix,
+            b->file, f->suffix, b->file, f->suffix);
 }
 
-static void emit_meson(Emit *e, CFiles *out, const char *folder)
+static void put_meson_flags(const Build *b, Text *t)
 {
-    Text t = {.a = e->a};
-    const char *name = e->name, *file = base_of(e->o->stem);
-    put_first_lines(e, &t);
+    const Target *target = b->model->target;
+    if (!target->flags) {
+        put(t, "flags = []\n");
+        return;
+    }
+    put(t, "# The flags of %s, if the compiler is one for it.\nflags = ", target->name);
+    put_meson_list(t, target->flags);
+    put(t, "\nflags = cc.has_multi_arguments(flags) ? flags : []\n");
+}
+
+static void emit_meson(Build *b, const char *folder)
+{
+    Text t = {.a = b->a};
+    const char *name = b->name;
+    put_first_lines(b, &t);
     put(&t, "# As a subproject it is what dependency('%s') finds.\n"
         "project('%s', 'c', meson_version : '>=0.56',\n"
         "  default_options : ['buildtype=release'])\n\n"
         "cc = meson.get_compiler('c')\n", name, name);
-    if (e->target->flags) {
-        put(&t, "# The flags of %s, if the compiler is one for it.\nflags = ", e->target->name);
-        put_meson_list(&t, e->target->flags);
-        put(&t, "\nflags = cc.has_multi_arguments(flags) ? flags : []\n");
-    } else {
-        put(&t, "flags = []\n");
-    }
-    if (has_file(out, "_weights.S"))
-        put_meson_blob(&t, file);
-    put(&t, "%s_lib = static_library('%s', ", name, name);
-    put_sources(e, &t, out, is_c, "'", "'", ", ");
-    put(&t, "%s,\n  c_args : flags, override_options : ['optimization=%d'])\n"
+    put_meson_flags(b, &t);
+    put_meson_blobs(b, &t);
+    put(&t, "%s_lib = static_library('%s', weights, ", name, name);
+    put_files(b, &t, is_c, "'", "'", ", ");
+    put(&t, ",\n  c_args : flags, override_options : ['optimization=%d'])\n"
         "%s_dep = declare_dependency(include_directories : include_directories('.'),\n"
         "  link_with : %s_lib, compile_args : flags, link_args : flags,\n"
         "  dependencies : cc.find_library('m', required : false))\n"
-        "meson.override_dependency('%s', %s_dep)\n",
-        has_file(out, "_weights.S") ? ", weights[0]" : "", optimization(e), name, name, name, name);
-    if (has_file(out, "_main.c"))
-        put(&t, "executable('%s_main', '%s_main.c', dependencies : %s_dep,\n"
-            "  build_by_default : false)\n", name, file, name);
-    add_file(e, out, folder, "meson.build", &t);
+        "meson.override_dependency('%s', %s_dep)\n", optimization(b), name, name, name, name);
+    for (const CFile *f = NULL; (f = next_file(b, f, is_program));)
+        put(&t, "executable('%s', '%s%s', dependencies : %s_dep,\n"
+            "  build_by_default : false)\n", name_of_program(b, f), b->file, f->suffix, name);
+    add_file(b, folder, "meson.build", &t);
 }
 
 /* -- Zephyr ------------------------------------------------------------------------------------ */
 
 /* Zephyr chooses the flags of the core itself.  All names of Kconfig are in one name space, so this
  * one has a prefix. */
-static void emit_zephyr(Emit *e, CFiles *out, const char *folder)
+static void emit_zephyr(Build *b, const char *folder)
 {
-    Text module = {.a = e->a}, cmake = {.a = e->a}, kconfig = {.a = e->a};
-    put_first_lines(e, &module);
-    put(&module, "name: %s\nbuild:\n  cmake: zephyr\n  kconfig: zephyr/Kconfig\n", e->name);
-    put_first_lines(e, &cmake);
+    Text module = {.a = b->a}, cmake = {.a = b->a}, kconfig = {.a = b->a};
+    put_first_lines(b, &module);
+    put(&module, "name: %s\nbuild:\n  cmake: zephyr\n  kconfig: zephyr/Kconfig\n", b->name);
+    put_first_lines(b, &cmake);
     put(&cmake, "if(CONFIG_ETC_%s)\n"
         "    zephyr_include_directories(\"${CMAKE_CURRENT_LIST_DIR}/..\")\n"
         "    zephyr_library_named(etc_%s)\n"
-        "    zephyr_library_sources(", e->upper, e->name);
-    put_sources(e, &cmake, out, is_source, "\"${CMAKE_CURRENT_LIST_DIR}/../", "\"", " ");
-    put(&cmake, ")\n    zephyr_library_compile_options(-O%d)\nendif()\n", optimization(e));
-    put_first_lines(e, &kconfig);
-    put(&kconfig, "config ETC_%s\n\tbool \"The model %s\"\n\thelp\n"
-        "\t  The function %s_run of %s.h.  It takes an arena of %lld bytes from its\n"
-        "\t  caller, and %lld bytes of constants.\n", e->upper, e->name, e->name,
-        base_of(e->o->stem), (long long)e->arena_bytes, (long long)constant_bytes(e));
-    add_file(e, out, folder, "zephyr/module.yml", &module);
-    add_file(e, out, folder, "zephyr/CMakeLists.txt", &cmake);
-    add_file(e, out, folder, "zephyr/Kconfig", &kconfig);
+        "    zephyr_library_sources(", b->upper, b->name);
+    put_files(b, &cmake, is_source, "\"${CMAKE_CURRENT_LIST_DIR}/../", "\"", " ");
+    put(&cmake, ")\n    zephyr_library_compile_options(-O%d)\nendif()\n", optimization(b));
+    put_first_lines(b, &kconfig);
+    put(&kconfig, "config ETC_%s\n\tbool \"%s\"\n\thelp\n", b->upper, b->name);
+    for (int i = 0; i < b->n; i++)
+        put(&kconfig, "\t  %s_run of %s.h takes an arena of %lld bytes from its caller, and has\n"
+            "\t  %lld bytes of constants.\n", b->model[i].name, b->file,
+            (long long)memory_of_model(&b->model[i]), (long long)constant_bytes(&b->model[i]));
+    add_file(b, folder, "zephyr/module.yml", &module);
+    add_file(b, folder, "zephyr/CMakeLists.txt", &cmake);
+    add_file(b, folder, "zephyr/Kconfig", &kconfig);
 }
 
 /* -- Arduino ----------------------------------------------------------------------------------- */
@@ -213,40 +239,44 @@ static int library_length(const char *stem)
     return n >= 0 && (!n || stem[n - 1] == '/') && !strncmp(stem + n, src, strlen(src)) ? n : -1;
 }
 
-static void emit_arduino(Emit *e, CFiles *out, const char *folder)
+static void emit_arduino(Build *b, const char *folder)
 {
-    Text t = {.a = e->a};
-    const char *file = base_of(e->o->stem);
-    const int n = library_length(e->o->stem);
+    Text t = {.a = b->a};
+    const char *stem = b->model->o->stem;
+    const int n = library_length(stem);
     (void)folder;
     assert(n >= 0);
-    put_first_lines(e, &t);
+    put_first_lines(b, &t);
     put(&t, "name=%s\nversion=1.0.0\nauthor=etc\nmaintainer=etc\n"
-        "sentence=The model %s as C.\n"
-        "paragraph=%s_run takes inputs, outputs and an arena of %lld bytes, as %s.h says.\n"
-        "category=Data Processing\nurl=\narchitectures=*\nincludes=%s.h\n", e->name, e->name,
-        e->name, (long long)e->arena_bytes, file, file);
-    add_file(e, out, arena_str(e->a, e->o->stem, (size_t)n), "library.properties", &t);
+        "sentence=The model %s as C.\nparagraph=", b->name, b->name);
+    for (int i = 0; i < b->n; i++)
+        put(&t, "%s%s_run takes inputs, outputs and an arena of %lld bytes.", i ? " " : "",
+            b->model[i].name, (long long)memory_of_model(&b->model[i]));
+    put(&t, "\ncategory=Data Processing\nurl=\narchitectures=*\nincludes=%s.h\n", b->file);
+    add_file(b, arena_str(b->a, stem, (size_t)n), "library.properties", &t);
 }
 
 /* -- all --------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
-    void (*emit)(Emit *e, CFiles *out, const char *folder);
+    void (*emit)(Build *b, const char *folder);
 } system_row[] = {{"cmake", emit_cmake},
                   {"meson", emit_meson},
                   {"zephyr", emit_zephyr},
                   {"arduino", emit_arduino}};
 
-void emit_build_files(Emit *e, CFiles *out)
+void emit_build_files(const Emit *e, int n, CFiles *out)
 {
-    const size_t n = sizeof system_row / sizeof *system_row;
+    const char *stem = e->o->stem, *file = base_of(stem);
+    Build b = {.model = e, .n = n, .a = e->a, .name = e->file, .upper = c_upper(e->a, e->file),
+               .file = file, .out = out};
     size_t i = 0;
-    while (i < n && strcmp(system_row[i].name, e->o->build_files) != 0)
+    while (i < sizeof system_row / sizeof *system_row &&
+           strcmp(system_row[i].name, e->o->build_files) != 0)
         i++;
-    assert(i < n);
-    system_row[i].emit(e, out, folder_of(e->a, e->o->stem));
+    assert(i < sizeof system_row / sizeof *system_row);
+    system_row[i].emit(&b, arena_str(e->a, stem, (size_t)(file - stem)));
 }
 
 /* Targets that CMake or Meson has in every project, and the library that is linked. */
