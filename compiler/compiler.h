@@ -75,7 +75,20 @@ typedef struct Options {
         simulate, fast_calibrate, write_baseline;
     bool refittable, is_refit; /* the latter of the compile that `etc refit` makes of its record */
     bool wants_key; /* of the command, instead of its output */
+    const char *name;     /* of a model among several: NAME of --model NAME=FILE */
+    struct Options *part; /* the options of each of several models; NULL: there is one, with these */
+    int n_parts;
 } Options;
+
+static inline int n_models(const Options *o)
+{
+    return o->part ? o->n_parts : 1;
+}
+
+static inline const Options *options_of_model(const Options *o, int i)
+{
+    return o->part ? &o->part[i] : o;
+}
 
 /* The outcome of reading argv.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
  * OPTIONS_BAD: the mistake was reported, exit 2. */
