@@ -100,6 +100,9 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
  * were given in; files have numbers there, by their first mention. */
 void options_for_key(const Options *o, Arena *a, FILE *out);
 
+/* Checks the flags of a command, whose name and use these are, against each other.  False:
+ * reported. */
+MUST_USE bool options_agree(const Options *o, const char *name, const char *use, Arena *a, Diag *d);
 bool options_writes(Command c, const char *flag); /* the flag of that command names an output */
 
 /* -- banks.c ------------------------------------------------------------------------------- */
