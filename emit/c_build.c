@@ -95,12 +95,21 @@ static int64_t memory_of_model(const Emit *e)
     return bytes;
 }
 
+/* The flags for the core among the words of a call of the compiler; NULL: there are none. */
+static const char *core_flags(const Build *b)
+{
+    const char *build = b->model->target->build;
+    const char *level = build ? strstr(build, " -O2 ") : NULL;
+    assert(!build || level);
+    return level ? level + strlen(" -O2 ") : NULL;
+}
+
 /* -- CMake ------------------------------------------------------------------------------------- */
 
 /* The compiler of a PC takes no flags of a microcontroller. */
 static void put_cmake_flags(const Build *b, Text *t)
 {
-    const char *flags = b->model->target->flags, *name = b->name;
+    const char *flags = core_flags(b), *name = b->name;
     if (!flags)
         return;
     put(t, "\n# The flags of %s, if the compiler is one for it.\n"
@@ -168,13 +177,13 @@ static void put_meson_blobs(const Build *b, Text *t)
 
 static void put_meson_flags(const Build *b, Text *t)
 {
-    const Target *target = b->model->target;
-    if (!target->flags) {
+    const char *words = core_flags(b);
+    if (!words) {
         put(t, "flags = []\n");
         return;
     }
-    put(t, "# The flags of %s, if the compiler is one for it.\nflags = ", target->name);
-    put_meson_list(t, target->flags);
+    put(t, "# The flags of %s, if the compiler is one for it.\nflags = ", b->model->target->name);
+    put_meson_list(t, words);
     put(t, "\nflags = cc.has_multi_arguments(flags) ? flags : []\n");
 }
 
