@@ -4,12 +4,14 @@
 #include "runtime-lite/kernels/cores.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 /* The files that a build makes; none of them is in its place before the end. */
 typedef struct Build {
     const Options *o;
-    Program *program;
+    Program *program;  /* of several models the first */
+    CModel *model;     /* of C: each of them */
     Arena *arena;
     Diag *diag;
     CFiles files; /* by suffix, behind `stem` */
@@ -19,26 +21,26 @@ typedef struct Build {
     int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
     const char *stem;
     OutBatch out;
+    Strings made; /* folders that were not there before */
     double start;
 } Build;
 
 /* -- the plan ---------------------------------------------------------------------------------- */
 
-static PlanReport total_plan(const Program *p, Arena *a)
+/* Adds the plans of a program's methods to *sum, which holds those of n others. */
+static void add_plans(PlanReport *sum, int n, const Program *p, Arena *a)
 {
-    PlanReport sum = {0};
     for (int i = 0; i < p->n_methods; i++) {
         PlanReport r = plan_report(p->method[i], a);
-        sum.arena += r.arena;
-        sum.bound += r.bound;
-        sum.naive += r.naive;
-        sum.order_free += r.order_free;
-        sum.whole += r.whole;
-        sum.is_least = (!i || sum.is_least) && r.is_least;
-        sum.n_values += r.n_values;
-        sum.scratch = r.scratch > sum.scratch ? r.scratch : sum.scratch;
+        sum->arena += r.arena;
+        sum->bound += r.bound;
+        sum->naive += r.naive;
+        sum->order_free += r.order_free;
+        sum->whole += r.whole;
+        sum->is_least = (!(n + i) || sum->is_least) && r.is_least;
+        sum->n_values += r.n_values;
+        sum->scratch = r.scratch > sum->scratch ? r.scratch : sum->scratch;
     }
-    return sum;
 }
 
 static void print_plan(PlanReport r)
@@ -61,7 +63,8 @@ static int64_t file_bytes(const OutFile *f)
 
 static const char *file_path(const Build *b, int i)
 {
-    return arena_printf(b->arena, "%s%s", b->stem, b->files.file[i].suffix);
+    const CFile *f = &b->files.file[i];
+    return f->path ? f->path : arena_printf(b->arena, "%s%s", b->stem, f->suffix);
 }
 
 /* Writes a file's name in the syntax of make, which ninja reads too. */
@@ -119,11 +122,46 @@ static bool measure(Build *b)
     return quant_remeasure(o, b->program, b->quant, b->arena, b->diag);
 }
 
+/* A file whose name the user did not choose may be one of their own. */
+static bool may_replace(const CFile *file, const char *path, Arena *a, Diag *d)
+{
+    struct stat st;
+    const size_t n = file->first ? strlen(file->first) : 0;
+    char *text = arena_bytes(a, n + 1);
+    if (!n || stat(path, &st) || !S_ISREG(st.st_mode))
+        return true;
+    FILE *f = fopen(path, "rb");
+    bool is_ours = f && fread(text, 1, n, f) == n && !memcmp(text, file->first, n);
+    if (f)
+        fclose(f);
+    return is_ours || diag_io(d, (Loc){.file = path},
+                              "cannot write: it is there already, and not made by etc for this "
+                              "model; move it, or give -o a folder of its own");
+}
+
+/* Makes the folder of a file whose name the user did not choose. */
+static bool make_folder(Build *b, const CFile *file)
+{
+    const char *slash = file->path ? strrchr(file->path, '/') : NULL;
+    if (!slash || slash == file->path)
+        return true;
+    const char *folder = arena_str(b->arena, file->path, (size_t)(slash - file->path));
+    return output_folder(folder, &b->made, b->arena, b->diag);
+}
+
+static bool stage_file(Build *b, int i)
+{
+    const CFile *file = &b->files.file[i];
+    const char *path = file_path(b, i);
+    return may_replace(file, path, b->arena, b->diag) && make_folder(b, file) &&
+           output_file(b->o, &b->out, &file->out, path, b->diag);
+}
+
 static bool stage_files(Build *b)
 {
     bool ok = measure(b);
     for (int i = 0; i < b->files.n && ok; i++)
-        ok = output_file(b->o, &b->out, &b->files.file[i].out, file_path(b, i), b->diag);
+        ok = stage_file(b, i);
     if (ok && b->o->report)
         ok = report_add(b->o, b->program, b->quant, &b->out, b->arena, b->diag);
     if (ok && b->o->debug_map)
@@ -153,9 +191,28 @@ static void print_banks(const Build *b)
                (long long)f->bank[i].values, i == f->n_banks - 1 ? "], " : "");
 }
 
+static const Program *program_at(const Build *b, int i)
+{
+    return b->model ? b->model[i].p : b->program;
+}
+
+/* name: that of the model, where there are several; n: how many methods were printed. */
+static void print_methods(const Build *b, const Program *p, const char *name, int n)
+{
+    for (int i = 0; i < p->n_methods; i++) {
+        printf("%s{\"name\": %s, ", comma(n + i),
+               json_text(b->arena, name ? name : p->method[i]->name));
+        print_plan(plan_report(p->method[i], b->arena));
+        putchar('}');
+    }
+}
+
 static void print_json(const Build *b, PlanReport total, double seconds)
 {
     const Program *p = b->program;
+    double predicted = 0;
+    for (int i = 0; i < n_models(b->o); i++)
+        predicted += predicted_seconds(program_at(b, i));
     printf("{\"schema\": 1, \"output\": %s, \"bytes\": %lld, ",
            b->o->dry_run ? "null" : json_text(b->arena, b->o->output), (long long)all_bytes(b));
     print_plan(total);
@@ -165,18 +222,15 @@ static void print_json(const Build *b, PlanReport total, double seconds)
         printf(", \"cosine\": %.9g", difference_cosine(&b->quant->outputs));
     printf(", \"delegated_percent\": %.6g, \"predicted_seconds\": %.6g, \"seconds\": %.6f, "
            "\"files\": [",
-           partition_percent(p->session->partition), predicted_seconds(p), seconds);
+           partition_percent(p->session->partition), predicted, seconds);
     for (int i = 0; !b->o->dry_run && i < b->files.n; i++)
         printf("%s{\"path\": %s, \"bytes\": %lld}", comma(i), json_text(b->arena, file_path(b, i)),
                (long long)file_bytes(&b->files.file[i].out));
     printf("], ");
     print_banks(b);
     printf("\"methods\": [");
-    for (int i = 0; i < p->n_methods; i++) {
-        printf("%s{\"name\": %s, ", comma(i), json_text(b->arena, p->method[i]->name));
-        print_plan(plan_report(p->method[i], b->arena));
-        putchar('}');
-    }
+    for (int i = 0; i < n_models(b->o); i++)
+        print_methods(b, program_at(b, i), options_of_model(b->o, i)->name, i);
     puts("]}");
 }
 
@@ -216,6 +270,8 @@ static bool deliver(Build *b, bool ok)
             print_line(b, b->plan, seconds);
     }
     out_discard(&b->out);
+    if (!ok)
+        remove_folders(&b->made);
     return ok;
 }
 
@@ -258,7 +314,7 @@ static bool build_pte(Build *b)
     OutFile *f = &b->files.file->out;
     if (!b->program)
         return false;
-    b->plan = total_plan(b->program, b->arena);
+    add_plans(&b->plan, 0, b->program, b->arena);
     bool ok = emit_pte(b->program, b->arena, f, &b->stats, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
     b->constants = b->stats.file_bytes - b->stats.flat_bytes;
@@ -280,12 +336,40 @@ const Target *c_target(const Options *o)
     return uname(&machine) ? NULL : target_host(machine.machine, etc_cores()->name);
 }
 
+static bool compile_model(Build *b, int i)
+{
+    const Options *o = options_of_model(b->o, i);
+    Program *p = model_compile(o, &tail_c, b->arena, &b->out, b->diag);
+    if (!p)
+        return false;
+    b->model[i] = (CModel){.p = p, .name = o->name};
+    b->program = b->program ? b->program : p;
+    for (int k = 0; k < p->n_states; k++)
+        b->constants += type_bytes(p->state[k]->type);
+    return true;
+}
+
+static bool compile_models(Build *b)
+{
+    bool ok = true;
+    b->model = NEW(b->arena, CModel, n_models(b->o));
+    for (int i = 0; i < n_models(b->o); i++)
+        ok = compile_model(b, i) && ok;
+    return ok;
+}
+
 static bool emit_planned(Build *b, COptions *c)
 {
-    b->plan = total_plan(b->program, b->arena);
-    c->bound = b->plan.bound;
+    const int n = n_models(b->o);
+    b->plan = (PlanReport){0};
+    for (int i = 0; i < n; i++) {
+        PlanReport plan = {0};
+        add_plans(&plan, 0, b->model[i].p, b->arena);
+        add_plans(&b->plan, i, b->model[i].p, b->arena);
+        b->model[i].bound = plan.bound;
+    }
     b->files = (CFiles){0};
-    return emit_c(b->program, c, b->arena, &b->files, b->diag) ||
+    return emit_c(b->model, n, c, b->arena, &b->files, b->diag) ||
            diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
 }
 
@@ -315,15 +399,12 @@ static bool build_c(Build *b)
     if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
         b->stem = arena_str(b->arena, b->stem, n - 2);
     COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
-                  .target = c_target(b->o)};
-    b->program = model_compile(b->o, &tail_c, b->arena, &b->out, b->diag);
-    if (!b->program)
+                  .target = c_target(b->o), .build_files = b->o->build_files};
+    if (!compile_models(b))
         return false;
     bool ok = emit_planned(b, &c) && fill_otherwise(b, &c) &&
               banks_suffice(&b->files, b->program, b->diag);
     b->plan.scratch = b->files.scratch;
-    for (int i = 0; i < b->program->n_states; i++)
-        b->constants += type_bytes(b->program->state[i]->type);
     return ok;
 }
 

@@ -52,7 +52,7 @@ typedef struct Options {
     Strings models;     /* of runtime, the first of them too */
     const char *runtime_dir; /* of runtime: where its sources lie */
     const char *weights_dir, *weights, *data, *dump_ir, *dump_data;
-    const char *backend, *delegate, *target, *weights_as, *target_runtime,
+    const char *backend, *delegate, *target, *weights_as, *build_files, *target_runtime,
         *require_delegated;
     const char *recipe, *calibrate, *statistics; /* the last is written by quantize, else read */
     const char *objective, *io, *error_format, *bundle;
@@ -75,7 +75,20 @@ typedef struct Options {
         simulate, fast_calibrate, write_baseline;
     bool refittable, is_refit; /* the latter of the compile that `etc refit` makes of its record */
     bool wants_key; /* of the command, instead of its output */
+    const char *name;     /* of a model among several: NAME of --model NAME=FILE */
+    struct Options *part; /* the options of each of several models; NULL: there is one, with these */
+    int n_parts;
 } Options;
+
+static inline int n_models(const Options *o)
+{
+    return o->part ? o->n_parts : 1;
+}
+
+static inline const Options *options_of_model(const Options *o, int i)
+{
+    return o->part ? &o->part[i] : o;
+}
 
 /* The outcome of reading argv.  OPTIONS_RUN: go on.  OPTIONS_DONE: help or version was printed, exit 0.
  * OPTIONS_BAD: the mistake was reported, exit 2. */
@@ -87,6 +100,9 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
  * were given in; files have numbers there, by their first mention. */
 void options_for_key(const Options *o, Arena *a, FILE *out);
 
+/* Checks the flags of a command, whose name and use these are, against each other.  False:
+ * reported. */
+MUST_USE bool options_agree(const Options *o, const char *name, const char *use, Arena *a, Diag *d);
 bool options_writes(Command c, const char *flag); /* the flag of that command names an output */
 
 /* -- banks.c ------------------------------------------------------------------------------- */

@@ -28,7 +28,8 @@ enum {
     READS = BUILDS | RUN | BENCH | DIFF | VERIFY | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS | RUNTIME | DOCTOR,
     EVERY = ALL | BATCH | GATE | REFIT,
-    SAME = 1 << N_COMMANDS /* no byte of an output depends on it, nor whether there is one */
+    SAME = 1 << N_COMMANDS, /* no byte of an output depends on it, nor whether there is one */
+    OWN = SAME << 1         /* each of several models has a value of its own */
 };
 
 static const struct {
@@ -91,7 +92,8 @@ typedef enum FlagKind {
     FLAG_IN,  /* a text that names a file to be read, or a folder of such */
     FLAG_OUT, /* one to be written */
     FLAG_LIST,
-    FLAG_NEXT
+    FLAG_NEXT,
+    FLAG_MODEL /* begins the flags of one model of several */
 } FlagKind;
 
 typedef struct Parser {
@@ -140,13 +142,13 @@ static const Flag flag_row[] = {
      "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
      "one method of several; instead of MODEL"},
-    {"dim", 0, FLAG_LIST, AT(dims), READS, is_dim, "NAME|INPUT.AXIS=LO..HI",
+    {"dim", 0, FLAG_LIST, AT(dims), READS | OWN, is_dim, "NAME|INPUT.AXIS=LO..HI",
      "give a symbolic size its range, or its value"},
-    {"bind", 0, FLAG_LIST, AT(binds), READS, is_bind, "INPUT=NUMBER|FILE.npy",
+    {"bind", 0, FLAG_LIST, AT(binds), READS | OWN, is_bind, "INPUT=NUMBER|FILE.npy",
      "make an input of an ONNX file a constant"},
-    {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS, any, "DIR",
+    {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS | OWN, any, "DIR",
      "the folder with the data of an unpacked model"},
-    {"weights", 0, FLAG_IN, AT(weights), READS, any, "FILE",
+    {"weights", 0, FLAG_IN, AT(weights), READS | OWN, any, "FILE",
      "the .pt2 or folder with the weights of an .etir"},
     {"weights", 0, FLAG_IN, AT(weights), REFIT, any, "FILE",
      "the same model with other weights, or a .safetensors"},
@@ -154,9 +156,9 @@ static const Flag flag_row[] = {
      "write a .bpte: the .pte with sample inputs and expected outputs"},
     {"refittable", 0, FLAG_BOOL, AT(refittable), COMPILE, any, NULL,
      "store in the file what `etc refit` needs"},
-    {"data", 0, FLAG_IN, AT(data), READS, any, "FILE",
+    {"data", 0, FLAG_IN, AT(data), READS | OWN, any, "FILE",
      "the file of --dump-data that belongs to an .etir"},
-    {"ops", 0, FLAG_LIST, AT(ops), ALL, any, "FILE.yaml",
+    {"ops", 0, FLAG_LIST, AT(ops), ALL | OWN, any, "FILE.yaml",
      "describe your own operators, which the model calls"},
     {"backend", 0, FLAG_TEXT, AT(backend), COMPILE | CHECKS | PARTITION | BENCH | QUANTIZE,
      is_backends, "NAME,...",
@@ -165,7 +167,7 @@ static const Flag flag_row[] = {
 #include "partition/backends.def"
 #undef BACKEND
      "or portable"},
-    {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | RUN | CHECKS | QUANTIZE, any, "PRESET|FILE.yaml",
+    {"recipe", 0, FLAG_IN, AT(recipe), BUILDS | RUN | CHECKS | QUANTIZE | OWN, any, "PRESET|FILE.yaml",
      "quantize as this recipe says"},
     {"baseline", 0, FLAG_TEXT, AT(baseline), GATE, any, "OLD.json",
      "the numbers of an earlier file"},
@@ -180,23 +182,23 @@ static const Flag flag_row[] = {
     {"model", 0, FLAG_TEXT, AT(other), VERIFY, any, "MODEL",
      "the model from which the file was made"},
     {"calibrate", 0, FLAG_IN, AT(calibrate), VERIFY, any, "DATA", "sample inputs to run both on"},
-    {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | RUN | CHECKS | QUANTIZE, any, "DATA",
+    {"calibrate", 0, FLAG_IN, AT(calibrate), BUILDS | RUN | CHECKS | QUANTIZE | OWN, any, "DATA",
      "sample inputs, which give the ranges of values"},
-    {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | RUN | CHECKS, any, "FILE",
+    {"statistics", 0, FLAG_IN, AT(statistics), BUILDS | RUN | CHECKS | OWN, any, "FILE",
      "the ranges of values, as `etc quantize` wrote them"},
     {"statistics", 0, FLAG_OUT, AT(statistics), QUANTIZE, any, "FILE",
      "write the ranges here, for compile, emit-c and check"},
-    {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | RUN | CHECKS | QUANTIZE, is_choice,
+    {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | RUN | CHECKS | QUANTIZE | OWN, is_choice,
      "size|latency", "quantize everything possible (size), or only what gets faster (latency)"},
-    {"io", 0, FLAG_TEXT, AT(io), BUILDS | RUN | CHECKS, is_choice, "float|int8|uint8",
+    {"io", 0, FLAG_TEXT, AT(io), BUILDS | RUN | CHECKS | OWN, is_choice, "float|int8|uint8",
      "make inputs and outputs that are quantized integers (float)"},
-    {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | RUN | CHECKS | QUANTIZE, any,
+    {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | RUN | CHECKS | QUANTIZE | OWN, any,
      NULL, "calibrate with OpenBLAS; the output depends on the machine and says so"},
-    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS | RUN, is_drop,
+    {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS | RUN | OWN, is_drop,
      "METRIC[:OUTPUT]=VALUE", "keep as few layers in float as this bound allows: top1, cosine, sqnr or max_abs_error"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), VERIFY, is_drop, "METRIC[:OUTPUT]=VALUE",
      "exit 5 beyond this, instead of tolerances: top1, cosine, sqnr or max_abs_error"},
-    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | RUN | VERIFY, any, "FILE.npy",
+    {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | RUN | VERIFY | OWN, any, "FILE.npy",
      "the right index of the largest output, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all", "delegate what gets faster by it (worth), or all that a backend takes"},
@@ -214,11 +216,15 @@ static const Flag flag_row[] = {
      "the CPU: generic (any), host (this one), or a name such as x86-64-v3"},
     {"bank", 0, FLAG_LIST, AT(banks), EMIT_C, is_bank, "NAME=SIZE[:const[,section=NAME]]",
      "a memory of the device, the fastest first, for values or (const) constants"},
-    {"share-io", 0, FLAG_BOOL, AT(share_io), EMIT_C, any, NULL,
+    {"share-io", 0, FLAG_BOOL, AT(share_io), EMIT_C | OWN, any, NULL,
      "inputs and outputs lie in the arena, where others may take their place"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
+    {"model", 0, FLAG_MODEL, AT(part), EMIT_C, is_method, "NAME=FILE",
+     "one model of several in OUT.c; instead of MODEL, before the flags of its own"},
+    {"build-files", 0, FLAG_TEXT, AT(build_files), EMIT_C, is_choice, "cmake|meson|zephyr|arduino",
+     "also write what this build system compiles them with"},
     {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "as --weights, for B alone"},
     {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "as --data, for B alone"},
     {"atol", 0, FLAG_TEXT, AT(atol), DIFF, is_tolerance, "NUMBER",
@@ -269,7 +275,7 @@ static const Flag flag_row[] = {
      "write OUT.d for make and ninja (-MD)"},
     {"passes", 0, FLAG_TEXT, AT(passes), OPT, is_passes, "A,B,...", "the passes, in order"},
     {"list", 0, FLAG_BOOL, AT(list), OPT, any, NULL, "list all passes"},
-    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | VERIFY | BUILDS | SAME, any,
+    {"input", 0, FLAG_LIST, AT(inputs), RUN | BENCH | DIFF | VERIFY | BUILDS | SAME | OWN, any,
      "FILE.npy|value:JSON", "the next input, in order (of compile and emit-c: for --verify)"},
     {"next", 0, FLAG_NEXT, AT(inputs), RUN | DIFF | VERIFY, any, NULL,
      "start another call of the same program"},
@@ -502,8 +508,8 @@ static bool is_drop(const Parser *p, const Flag *f, const char *value)
 static bool is_method(const Parser *p, const Flag *f, const char *value)
 {
     size_t n = strcspn(value, "=");
-    (void)f;
-    return (n && value[n] && value[n + 1]) || usage(p, "--method %s is not NAME=FILE", value);
+    return (n && value[n] && value[n + 1]) ||
+           usage(p, "--%s %s is not NAME=FILE", f->name, value);
 }
 
 static bool is_percent(const Parser *p, const Flag *f, const char *value)
@@ -593,9 +599,60 @@ static void push(const Parser *p, Strings *list, const char *item)
     PUSH(p->arena, list->item, list->n, item);
 }
 
+/* Where the value of a flag is kept: a model's own with the last model that has begun. */
+static void *place_of(const Parser *p, const Flag *f)
+{
+    Options *o = p->o;
+    return (char *)(f->commands & OWN && o->part ? &o->part[o->n_parts - 1] : o) + f->at;
+}
+
+/* The lists of a model begin as those for all, and grow apart. */
+static void copy_lists(const Parser *p, Options *o)
+{
+    for (int i = 0; i < N_FLAGS; i++) {
+        const Flag *f = &flag_row[i];
+        if (f->kind != FLAG_LIST || !(f->commands & OWN) || !takes(p, f))
+            continue;
+        Strings *list = (void *)((char *)o + f->at), all = *list;
+        *list = (Strings){0};
+        for (int k = 0; k < all.n; k++)
+            push(p, list, all.item[k]);
+    }
+}
+
+/* --model NAME=FILE */
+static void begin_model(const Parser *p, const char *value)
+{
+    Options *o = p->o, part = *o;
+    size_t n = strcspn(value, "=");
+    part.name = arena_str(p->arena, value, n);
+    part.model = value + n + 1;
+    part.part = NULL;
+    copy_lists(p, &part);
+    PUSH(p->arena, o->part, o->n_parts, part);
+}
+
+/* Gives a model the flags of the whole file, which may stand behind it too. */
+static void finish_model(const Parser *p, Options *part)
+{
+    const Options was = *part;
+    *part = *p->o;
+    part->name = was.name;
+    part->model = was.model;
+    part->part = NULL;
+    for (int i = 0; i < N_FLAGS; i++) {
+        const Flag *f = &flag_row[i];
+        size_t bytes = f->kind == FLAG_BOOL   ? sizeof(bool)
+                       : f->kind == FLAG_LIST ? sizeof(Strings)
+                                              : sizeof(char *);
+        if (f->commands & OWN && takes(p, f))
+            memcpy((char *)part + f->at, (const char *)&was + f->at, bytes);
+    }
+}
+
 static bool set_switch(const Parser *p, const Flag *f, const char *value)
 {
-    void *to = (char *)p->o + f->at;
+    void *to = place_of(p, f);
     if (value)
         return usage(p, "--%s takes no value", f->name);
     if (f->kind == FLAG_BOOL)
@@ -617,7 +674,7 @@ static const char *next_word(Parser *p)
 
 static bool set_flag(Parser *p, const Flag *f, const char *value)
 {
-    void *to = (char *)p->o + f->at;
+    void *to = place_of(p, f);
     if (f->kind == FLAG_BOOL || f->kind == FLAG_NEXT)
         return set_switch(p, f, value);
     if (!value)
@@ -626,7 +683,9 @@ static bool set_flag(Parser *p, const Flag *f, const char *value)
         return usage(p, "--%s expects a value: --%s=%s", f->name, f->name, f->value);
     if (!f->check(p, f, value))
         return false;
-    if (f->kind == FLAG_LIST)
+    if (f->kind == FLAG_MODEL)
+        begin_model(p, value);
+    else if (f->kind == FLAG_LIST)
         push(p, to, value);
     else
         *(const char **)to = value;
@@ -717,109 +776,19 @@ static bool files_differ(const Parser *p)
     o->files = files_new(p->arena);
     if (o->command == CMD_OPS)
         return true;
-    bool ok = name_inputs(p, p->diag) && name_files(p, FLAG_OUT, p->diag);
+    bool ok = true;
+    for (int i = 0; i < n_models(o) && ok; i++) {
+        Parser of_model = *p;
+        of_model.o = o->part ? &o->part[i] : o;
+        of_model.o->files = o->files;
+        ok = name_inputs(&of_model, p->diag);
+    }
+    ok = ok && name_files(p, FLAG_OUT, p->diag);
     if (ok && o->command == CMD_QUANTIZE)
         ok = file_will_be_written(o->files, checkpoint_path(o, p->arena), p->diag);
     if (ok && o->depfile && o->output)
         ok = file_will_be_written(o->files, depfile_path(o, p->arena), p->diag);
     return ok;
-}
-
-static bool has_model(const Parser *p)
-{
-    const Options *o = p->o;
-    if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
-        return true;
-    if (o->command == CMD_INSPECT && o->etdump)
-        return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
-    if (o->command == CMD_INSPECT && (o->map || o->method))
-        return usage(p, "--%s needs --etdump", o->map ? "map" : "method");
-    if (o->model && o->methods.n)
-        return usage(p, "MODEL '%s' and --method: one or the other", o->model);
-    return o->model || o->models.n || o->methods.n ||
-           usage(p, "a model is missing; usage: etc %s %s", command_row[o->command].name,
-                 command_row[o->command].use);
-}
-
-/* One thing at a time goes to standard output, and what goes to files has names. */
-static bool outputs_agree(const Parser *p)
-{
-    const Options *o = p->o;
-    bool to_stdout = o->output && !strcmp(o->output, "-");
-    size_t n = o->output ? strlen(o->output) : 0;
-    if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
-        return usage(p, "emit-c writes several files: -o expects a name that ends in .c");
-    const bool is_pte = o->command == CMD_COMPILE || o->command == CMD_REFIT;
-    if (is_pte && to_stdout && isatty(STDOUT_FILENO))
-        return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
-    if (is_pte && to_stdout && (o->json || o->dump_ir))
-        return usage(p, "-o - cannot be combined with --%s: both write to standard output",
-                     o->json ? "json" : "dump-ir");
-    if (o->json && o->dump_ir)
-        return usage(p, "--json and --dump-ir both write to standard output");
-    if (o->depfile && to_stdout)
-        return usage(p, "-MD needs an -o that is a file");
-    return files_differ(p);
-}
-
-static bool is_complete(const Parser *p)
-{
-    const Options *o = p->o;
-    const char *use = command_row[o->command].use, *name = command_row[o->command].name;
-    if (!has_model(p))
-        return false;
-    if (o->wants_key && o->model && !strcmp(o->model, "-"))
-        return usage(p, "a key needs a model that is a file");
-    if (!o->wants_key && (1 << o->command) & (BUILDS | RUNTIME | REFIT) && !o->output &&
-        !o->dry_run)
-        return usage(p, "-o is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_PARTITION && !o->backend)
-        return usage(p, "--backend is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
-        return usage(p, "--backend portable delegates nothing");
-    if (o->simulate && o->require_delegated)
-        return usage(p, "--simulate compares chains; --require-delegated needs a single one");
-    if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
-        return usage(p, "--%s is missing; usage: etc %s %s",
-                     !o->recipe      ? "recipe"
-                     : !o->calibrate ? "calibrate"
-                                     : "statistics",
-                     name, use);
-    if (o->command == CMD_VERIFY && !o->other)
-        return usage(p, "--model is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_REFIT && !o->weights)
-        return usage(p, "--weights is missing; usage: etc %s %s", name, use);
-    if (o->bundle && o->methods.n)
-        return usage(p, "--bundle is for one model");
-    if (o->refittable && (o->methods.n || o->binds.n))
-        return usage(p, "--refittable needs one model, without --bind");
-    if (o->command == CMD_GATE && !o->baseline)
-        return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
-        return usage(p, "--write-baseline compares nothing: --tolerances is too much");
-    if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
-        return usage(p, "--calibrate and --input: one or the other");
-    if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
-        return usage(p, "--%s needs a --recipe", o->calibrate ? "calibrate" : "statistics");
-    if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
-        return usage(p,
-                     "--error-format %s cannot be combined with -v: both write to standard error",
-                     o->error_format);
-    if (o->objective && !o->recipe)
-        return usage(p, "--objective needs a --recipe");
-    if (o->verify && o->io && strcmp(o->io, "float") != 0)
-        return usage(p,
-                     "--verify compares with the model's own inputs and outputs: leave out --io");
-    if (o->fast_calibrate && !o->calibrate)
-        return usage(p, "--fast-calibrate needs --calibrate");
-    if (o->command == CMD_RUN && o->target && (o->etdump || o->memory_limit || o->work_limit))
-        return usage(p, "--target runs emitted C: --%s is for runtime-lite",
-                     o->etdump ? "etdump" : o->memory_limit ? "memory-limit" : "work-limit");
-    if (o->command == CMD_DIFF && !o->other)
-        return usage(p, "two models are wanted; usage: etc %s %s", name, use);
-    if (o->command == CMD_OPT && !o->passes && !o->list)
-        return usage(p, "--passes is missing; usage: etc %s %s", name, use);
-    return outputs_agree(p);
 }
 
 static bool parse_words(Parser *p, FILE *out, bool *helped)
@@ -837,7 +806,11 @@ static bool parse_words(Parser *p, FILE *out, bool *helped)
         else if (!parse_word(p, word, only_names))
             return false;
     }
-    return is_complete(p);
+    for (int i = 0; i < p->o->n_parts; i++)
+        finish_model(p, &p->o->part[i]);
+    return options_agree(p->o, command_row[p->o->command].name, command_row[p->o->command].use,
+                         p->arena, p->diag) &&
+           files_differ(p);
 }
 
 static int find_command(const char *word)

@@ -83,6 +83,11 @@ typedef struct Emit {
     Arena *a;
     Diag *d;
     const char *name, *upper; /* "keyword", "KEYWORD" */
+    const char *file;         /* "lib" of lib.c and lib.h, as an identifier */
+    const char *part;         /* "_keyword" in the names of files of this model alone, where lib.c has
+                               * several; else "" */
+    const char *inner;        /* the function behind NAME_run */
+    int64_t bound;            /* bytes live at once, which no plan goes below */
     Graph *method;
     NameSet *names;           /* of the file's scope */
     const char **constant;    /* C name of each state's array, by state index; NULL: not read */
@@ -101,6 +106,7 @@ typedef struct Emit {
     int *rom_of;              /* by array: the bank of constants where it lies */
     CBank *rom;               /* banks of constants */
     int64_t macs;             /* of the node that is printed; 0: it has none */
+    const char *work;         /* the address of scratch that all share; NULL: there is none */
     int64_t work_bytes;  /* working memory of kernels: ETC_WORK_BYTES of this file */
     int64_t lines_bytes; /* behind it: rows between convolutions */
     bool uses_work, uses_kept; /* by NAME_run: scratch that all share, and the state */
@@ -335,6 +341,7 @@ bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
 /* The array of a weight in blocks, of which `of` tells all but the bytes. */
 const char *blocked_weight(Emit *e, const Value *w, RowBlocks of);
 
+bool c_file_is(const CFile *f, const char *end); /* its suffix ends so */
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece);
 /* Returns a chunk's text.  text: of each header in c_header, what was unpacked before, or NULL. */
@@ -342,5 +349,7 @@ const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* The kernel text that `code` needs on a target, with this much working memory: c_kernels.c. */
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);
 bool emit_main(Emit *e, CFiles *out);       /* OUT_main.c: c_main.c */
+/* What compiles all files so far: c_build.c.  e: the n models of the file. */
+void emit_build_files(const Emit *e, int n, CFiles *out);
 
 #endif

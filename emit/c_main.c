@@ -437,6 +437,6 @@ bool emit_main(Emit *e, CFiles *out)
     put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};
     put_wrapped(&wrapped, t.s);
-    c_file(e->a, out, "_main.c", &wrapped);
+    c_file(e->a, out, arena_printf(e->a, "%s_main.c", e->part), &wrapped);
     return true;
 }

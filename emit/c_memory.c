@@ -195,7 +195,7 @@ static void add_missed(Emit *e, const Memory *m, CBank *b)
 
 void memory_tell(Emit *e, CFiles *out)
 {
-    out->scratch = e->scratch_bytes;
+    out->scratch += e->scratch_bytes;
     for (int i = 0; has_banks(e) && i < e->n_memories; i++) {
         const Memory *m = &e->memory[i];
         CBank b = {.name = m->name, .size = m->size, .bytes = m->bytes, .values = m->values};
@@ -256,7 +256,7 @@ static void put_arena_needs(Emit *e, Text *t)
         put(t, " *   arena      %" PRId64 " bytes, 64-byte aligned\n", m->bytes);
     if (m->values)
         put(t, " *              %" PRId64 " hold values; live at once are %" PRId64 "\n", m->values,
-            e->o->bound);
+            e->bound);
     put_work_needs(t, m);
 }
 
@@ -268,7 +268,7 @@ void put_memory_needs(Emit *e, Text *t)
     for (int i = 0; has_banks(e) && i < e->n_memories; i++)
         put_bank_needs(t, &e->memory[i]);
     if (has_banks(e))
-        put(t, " *   all banks  live at once are %" PRId64 " bytes of values\n", e->o->bound);
+        put(t, " *   all banks  live at once are %" PRId64 " bytes of values\n", e->bound);
     if (e->state_bytes)
         put(t, " *   state      %" PRId64 " bytes, 64-byte aligned, kept between calls;\n"
             " *              %s_init_state fills it first\n", e->state_bytes, e->name);

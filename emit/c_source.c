@@ -13,6 +13,13 @@
 
 enum { POOL_ALIGN = 64 };
 
+/* The models of one file; options, target and names of files are those of each. */
+typedef struct CSource {
+    Emit *model;
+    int n;
+    Arena *a;
+} CSource;
+
 /* -- files ----------------------------------------------------------------------------------- */
 
 void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece)
@@ -20,6 +27,12 @@ void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece)
     assert(file >= 0 && file < out->n && piece.n >= 0 && piece.zeros >= 0);
     OutFile *f = &out->file[file].out;
     PUSH(a, f->piece, f->n, piece);
+}
+
+bool c_file_is(const CFile *f, const char *end)
+{
+    size_t n = strlen(f->suffix), k = strlen(end);
+    return n >= k && !strcmp(f->suffix + n - k, end);
 }
 
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text)
@@ -199,17 +212,26 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void put_title(Emit *e, Text *t, const char *suffix)
+static void put_library(Text *t, const char *library)
 {
-    put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", e->name, suffix);
-    put_comment(t, base_name(e->p->name));
-    put(t,
-        "; do not edit.\n *\n");
-    if (e->p->session->fast_library) {
-        put(t, " * Ranges of values were seen by way of ");
-        put_comment(t, e->p->session->fast_library);
-        put(t, ":\n * another machine may come to others.\n *\n");
+    put(t, " * Ranges of values were seen by way of ");
+    put_comment(t, library);
+    put(t, ":\n * another machine may come to others.\n *\n");
+}
+
+static void put_title(const CSource *s, Text *t, const char *suffix)
+{
+    const char *library = NULL;
+    put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", s->model->file,
+        suffix);
+    for (int i = 0; i < s->n; i++) {
+        put(t, i ? ", " : "");
+        put_comment(t, base_name(s->model[i].p->name));
+        library = library ? library : s->model[i].p->session->fast_library;
     }
+    put(t, "; do not edit.\n *\n");
+    if (library)
+        put_library(t, library);
     put(t,
         " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
         " * and without warranty.\n");
@@ -273,25 +295,43 @@ static void put_sizes(Emit *e, Text *t)
     }
 }
 
-static void emit_header(Emit *e, CFiles *out)
+/* What the comment of a file says of each model. */
+static void put_models(const CSource *s, Text *t)
 {
-    Text t = {.a = e->a}, wrapped = {.a = e->a};
-    put_title(e, &t, ".h");
-    put_ports(e, &t);
-    put_memory_needs(e, &t);
-    put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
-        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", e->upper, e->upper);
-    put_sizes(e, &t);
-    put_custom(e, &t);
+    for (int i = 0; i < s->n; i++) {
+        if (s->n > 1)
+            put(t, " *\n * %s_run\n", s->model[i].name);
+        put_ports(&s->model[i], t);
+        put_memory_needs(&s->model[i], t);
+    }
+}
+
+static void put_interface(Emit *e, Text *t)
+{
+    put_sizes(e, t);
+    put_custom(e, t);
     if (e->state_bytes)
-        put(&t, "\n/* What the model's buffers hold before the first call. */\n"
+        put(t, "\n/* What the model's buffers hold before the first call. */\n"
             "void %s_init_state(void *state);\n", e->name);
-    put_status(e, &t);
-    put(&t, "int %s_run(", e->name);
-    put_parameters(e, &t);
-    put(&t, ");\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+    put_status(e, t);
+    put(t, "int %s_run(", e->name);
+    put_parameters(e, t);
+    put(t, ");\n\n");
+}
+
+static void emit_header(const CSource *s, CFiles *out)
+{
+    Text t = {.a = s->a}, wrapped = {.a = s->a};
+    const char *guard = c_upper(s->a, s->model->file);
+    put_title(s, &t, ".h");
+    put_models(s, &t);
+    put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", guard, guard);
+    for (int i = 0; i < s->n; i++)
+        put_interface(&s->model[i], &t);
+    put(&t, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     put_wrapped(&wrapped, t.s);
-    c_file(e->a, out, ".h", &wrapped);
+    c_file(s->a, out, ".h", &wrapped);
 }
 
 /* -- NAME.c ---------------------------------------------------------------------------------- */
@@ -388,9 +428,9 @@ static void put_checks(Emit *e, Text *t)
     put_guard_checks(e, t, NULL);
 }
 
-static void put_run(Emit *e, Text *t, const char *work)
+static void put_run(Emit *e, Text *t)
 {
-    put(t, "static int run(");
+    put(t, "static int %s(", e->inner);
     put_parameters(e, t);
     put(t, ")\n{\n");
     put_checks(e, t);
@@ -405,8 +445,8 @@ static void put_run(Emit *e, Text *t, const char *work)
         put(t, "    uint8_t *const kept = (uint8_t *)state;\n");
     if (e->locals.n)
         put_n(t, e->locals.s, e->locals.n);
-    if (work)
-        put(t, "    void *const work = %s;\n", work);
+    if (e->work)
+        put(t, "    void *const work = %s;\n", e->work);
     put(t, "\n");
     if (e->run.n)
         put_n(t, e->run.s, e->run.n);
@@ -439,7 +479,7 @@ static void put_declaration(Emit *e, Text *t, const char *suffix)
 
 static void put_forward(Emit *e, Text *t)
 {
-    put(t, "    return run(");
+    put(t, "    return %s(", e->inner);
     put_arguments(e, t);
     put(t, ");\n}\n");
 }
@@ -455,7 +495,7 @@ static const char *variant_files(const Emit *e, const char *between)
     const char *s = "";
     for (int i = 0; i < n_targets; i++)
         if (is_variant(e, &target_row[i]))
-            s = arena_printf(e->a, "%s%s %s_%s.c", s, *s ? between : "", e->name,
+            s = arena_printf(e->a, "%s%s %s_%s.c", s, *s ? between : "", e->file,
                              target_row[i].cores);
     return s;
 }
@@ -562,23 +602,31 @@ static void put_target_end(Text *t, const Target *of)
         put(t, "\n#if defined(__clang__)\n#pragma clang attribute pop\n#endif\n");
 }
 
-/* NAME_avx2.c: the same source for wider vectors. */
-static void emit_variant(Emit *e, CFiles *out, const Target *of)
+/* What makes the file, when it is included, define functions of a variant. */
+static void put_variant_names(const CSource *s, Text *t, const char *isa)
 {
-    Text t = {.a = e->a};
-    const char *file = base_name(e->o->stem), *isa = of->cores;
+    for (int i = 0; i < s->n; i++)
+        put(t, "#define %s_VARIANT %s_run_%s\n", s->model[i].upper, s->model[i].name, isa);
+    put(t, "#include \"%s.c\"\n", base_name(s->model->o->stem));
+}
+
+/* NAME_avx2.c: the same source for wider vectors. */
+static void emit_variant(const CSource *s, CFiles *out, const Target *of)
+{
+    Text t = {.a = s->a};
+    const char *file = s->model->file, *isa = of->cores;
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
         "/* %s.c once more for CPUs with %s; %s_run picks it at run time.  Optional. */\n"
         "#if !defined(__x86_64__) || !defined(__ELF__) || defined(__AVX512F__)\n"
-        "typedef int %s_%s_is_empty; /* a file must declare something */\n", e->name, isa, e->name,
-        e->name, isa);
+        "typedef int %s_%s_is_empty; /* a file must declare something */\n", file, isa,
+        s->n > 1 ? "each" : s->model->name, file, isa);
     put_clang_target(&t, of);
-    put(&t, "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#pragma clang attribute pop\n",
-        e->upper, e->name, isa, file);
+    put_variant_names(s, &t, isa);
+    put(&t, "#pragma clang attribute pop\n");
     put_gcc_target(&t, of);
-    put(&t, "#define %s_VARIANT %s_run_%s\n#include \"%s.c\"\n#endif\n", e->upper, e->name, isa,
-        file);
-    c_file(e->a, out, arena_printf(e->a, "_%s.c", isa), &t);
+    put_variant_names(s, &t, isa);
+    put(&t, "#endif\n");
+    c_file(s->a, out, arena_printf(s->a, "_%s.c", isa), &t);
 }
 
 /* -- NAME.c ------------------------------------------------------------------------------------ */
@@ -591,27 +639,45 @@ static void put_build(Emit *e, Text *t, const char *weights)
             of->vector_bytes, of->has_fma ? "by instruction" : "emulated, which is slow");
     if (of->build)
         put(t, " *\n *   target     %s: %s\n", of->name, of->build);
-    put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->name, variant_files(e, ""), weights);
+    put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->file, variant_files(e, ""), weights);
     if (of->has_variants)
         put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "
             "either\n *              each fused multiply-add is emulated, and slow\n",
-            e->name, weights);
+            e->file, weights);
 }
 
-static bool emit_source(Emit *e, CFiles *out, const char *work)
+/* Prints what a model has of its own: its functions into code, its arrays into constants. */
+static bool put_model(Emit *e, Text *code, Text *constants, CFiles *out)
 {
-    Text code = {.a = e->a}, t = {.a = e->a}, constants = {.a = e->a};
     if (e->functions.n)
-        put_n(&code, e->functions.s, e->functions.n);
-    put_run(e, &code, work);
-    put_entry(e, &code);
-    if (!emit_constants(e, &constants, out))
-        return false;
-    const char *weights = out->n ? arena_printf(e->a, " %s_weights.S", e->name) : "";
-    put_title(e, &t, ".c");
-    put_ports(e, &t);
-    put_memory_needs(e, &t);
-    put_build(e, &t, weights);
+        put_n(code, e->functions.s, e->functions.n);
+    put_run(e, code);
+    put_entry(e, code);
+    return emit_constants(e, constants, out);
+}
+
+/* " lib_a_weights.S lib_b_weights.S" */
+static const char *weight_files(const CSource *s, const CFiles *out)
+{
+    const char *files = "";
+    for (int i = 0; i < out->n; i++)
+        if (c_file_is(&out->file[i], ".S"))
+            files = arena_printf(s->a, "%s %s%s", files, s->model->file, out->file[i].suffix);
+    return files;
+}
+
+static bool emit_source(const CSource *s, CFiles *out)
+{
+    Text code = {.a = s->a}, t = {.a = s->a}, constants = {.a = s->a};
+    Emit *e = s->model;
+    for (int i = 0; i < s->n; i++) {
+        put(&code, i ? "\n" : "");
+        if (!put_model(&e[i], &code, &constants, out))
+            return false;
+    }
+    put_title(s, &t, ".c");
+    put_models(s, &t);
+    put_build(e, &t, weight_files(s, out));
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
     put_target(&t, e->target);
     put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
@@ -619,7 +685,7 @@ static bool emit_source(Emit *e, CFiles *out, const char *work)
         put_n(&t, constants.s, constants.n);
     put_wrapped(&t, code.s);
     put_target_end(&t, e->target);
-    c_file(e->a, out, ".c", &t);
+    c_file(s->a, out, ".c", &t);
     return true;
 }
 
@@ -677,10 +743,10 @@ static void name_symbols(Emit *e)
         e->symbol[i] = names_make(names, "", e->p->sym[i]->name);
 }
 
-NameSet *c_scope(const Emit *e)
+/* Takes the names of a model's functions, and of those that the user brings. */
+static void take_names(const Emit *e, NameSet *names)
 {
     static const char *const suffix[] = {"run", "init_state", "weights"};
-    NameSet *names = names_new(e->a);
     for (int i = 0; i < n_targets; i++)
         if (target_row[i].test)
             names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
@@ -689,6 +755,12 @@ NameSet *c_scope(const Emit *e)
     for (int i = 0; e->p->custom && i < e->p->custom->n; i++)
         if (e->p->custom->item[i]->function)
             names_take(names, e->p->custom->item[i]->function);
+}
+
+NameSet *c_scope(const Emit *e)
+{
+    NameSet *names = names_new(e->a);
+    take_names(e, names);
     return names;
 }
 
@@ -788,14 +860,14 @@ static int *count_readers(const Program *p, Arena *a)
     return n;
 }
 
-bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
+static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
 {
-    *out = (CFiles){0};
-    if (p->n_methods != 1)
-        return diag_unsupported(d, (Loc){.file = p->name},
-                                "emit-c takes one method, the model has %d", p->n_methods);
-    Emit e = {.p = p, .o = o, .target = o->target ? o->target : target_row, .a = a, .d = d, .name = c_model_name(a, o->stem),
-              .method = p->method[0], .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
+    const Program *p = m->p;
+    Emit e = {.p = p, .o = o, .a = a, .d = d, .method = p->method[0], .bound = m->bound,
+              .target = o->target ? o->target : target_row, .file = c_model_name(a, o->stem),
+              .part = m->name ? arena_printf(a, "_%s", m->name) : "",
+              .functions = {.a = a}, .locals = {.a = a}, .run = {.a = a}};
+    e.name = m->name ? m->name : e.file;
     e.upper = c_upper(a, e.name);
     e.constant = NEW(a, const char *, p->n_states + 1);
     e.reads = NEW(a, int64_t, p->n_states + 1);
@@ -803,31 +875,90 @@ bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d)
     e.of_storage = NEW(a, const State *, p->n_storages + 1);
     e.local = NEW(a, const char *, e.method->n_values + 1);
     e.value = graph_values(e.method, a);
-    e.names = c_scope(&e);
     e.graph = e.method;
     assert(p->stage == STAGE_PLANNED);
-    if (!check_program(&e))
+    return e;
+}
+
+/* Prints the functions of a model into e->functions, and what NAME_run does. */
+static bool emit_model(Emit *e)
+{
+    if (!check_program(e))
         return false;
-    name_symbols(&e);
-    find_items(&e);
-    find_told(&e);
-    name_ports(&e);
-    memory_lay_out(&e);
-    emit_lifetimes(&e);
-    bool ok = emit_graph(&e, e.method, 4);
+    name_symbols(e);
+    find_items(e);
+    find_told(e);
+    name_ports(e);
+    memory_lay_out(e);
+    emit_lifetimes(e);
+    if (!emit_graph(e, e->method, 4))
+        return false;
+    put_updates(e);
+    return put_numbers(e);
+}
+
+/* Kernels may use as much working memory as the file says, whichever model calls them. */
+static void lay_out_scratch(const CSource *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->n; i++)
+        most = s->model[i].work_bytes > most ? s->model[i].work_bytes : most;
+    for (int i = 0; i < s->n; i++) {
+        Emit *e = &s->model[i];
+        e->work_bytes = most;
+        e->scratch_bytes = e->uses_work ? most + round_up(e->lines_bytes, 64) : 0;
+        e->work = memory_take_work(e);
+    }
+}
+
+/* The functions and arrays of all models are named from one set. */
+static void share_names(const CSource *s)
+{
+    NameSet *names = names_new(s->a);
+    for (int i = 0; i < s->n; i++)
+        take_names(&s->model[i], names);
+    for (int i = 0; i < s->n; i++) {
+        s->model[i].names = names;
+        s->model[i].inner = s->n > 1 ? names_make(names, "run_", s->model[i].name) : "run";
+    }
+}
+
+static bool emit_files(const CSource *s, CFiles *out)
+{
+    Emit *e = s->model;
+    if (!emit_source(s, out))
+        return false;
+    for (int i = 0; i < s->n; i++)
+        memory_tell(&e[i], out);
+    emit_header(s, out);
+    for (int i = 0; i < n_targets; i++)
+        if (is_variant(e, &target_row[i]))
+            emit_variant(s, out, &target_row[i]);
+    for (int i = 0; i < s->n && e->o->main; i++)
+        if (!emit_main(&e[i], out))
+            return false;
+    if (e->o->build_files)
+        emit_build_files(e, s->n, out);
+    return true;
+}
+
+bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out, Diag *d)
+{
+    CSource s = {.model = NEW(a, Emit, n), .n = n, .a = a};
+    bool ok = true;
+    *out = (CFiles){0};
+    for (int i = 0; i < n; i++) {
+        if (model[i].p->n_methods != 1)
+            return diag_unsupported(d, (Loc){.file = model[i].p->name},
+                                    "emit-c takes one method, the model has %d",
+                                    model[i].p->n_methods);
+        s.model[i] = emit_new(&model[i], o, a, d);
+    }
+    share_names(&s);
+    for (int i = 0; i < n; i++)
+        ok = emit_model(&s.model[i]) && ok;
     if (!ok)
         return false;
-    put_updates(&e);
-    if (!put_numbers(&e))
-        return false;
-    e.scratch_bytes = e.uses_work ? e.work_bytes + round_up(e.lines_bytes, 64) : 0;
-    const char *work = memory_take_work(&e);
-    if (!emit_source(&e, out, work))
-        return false;
-    memory_tell(&e, out);
-    emit_header(&e, out);
-    for (int i = 0; i < n_targets; i++)
-        if (is_variant(&e, &target_row[i]))
-            emit_variant(&e, out, &target_row[i]);
-    return !o->main || emit_main(&e, out);
+    lay_out_scratch(&s);
+    return emit_files(&s, out);
 }

@@ -224,7 +224,7 @@ static void put_assembly(Emit *e, Text *t)
         "    .macro %s_weights_bytes file\n"
         "    .incbin \"\\file\\().bin\"\n"
         "    .endm\n"
-        "#endif\n\n", e->name, e->upper, e->upper, e->name, e->upper, e->name);
+        "#endif\n\n", e->file, e->upper, e->upper, e->name, e->upper, e->name);
     put(t, "#if defined(__APPLE__)\n"
         "    .section __TEXT,__const\n"
         "    .p2align 6\n"
@@ -260,11 +260,11 @@ static void put_blob(Emit *e, Text *t, CFiles *out)
     Text assembly = {.a = e->a};
     int64_t at = 0;
     put_assembly(e, &assembly);
-    c_file(e->a, out, "_weights.S", &assembly);
-    c_file(e->a, out, "_weights.S.bin", NULL);
-    put(t, "/* %s_weights.S holds the constants, each 64-byte aligned. */\n"
+    c_file(e->a, out, arena_printf(e->a, "%s_weights.S", e->part), &assembly);
+    c_file(e->a, out, arena_printf(e->a, "%s_weights.S.bin", e->part), NULL);
+    put(t, "/* %s%s_weights.S holds the constants, each 64-byte aligned. */\n"
         "extern const uint8_t %s_weights[] __attribute__((visibility(\"hidden\")));\n\n",
-        e->name, e->name);
+        e->file, e->part, e->name);
     for (int i = 0; i < n_arrays(e); i++) {
         const State *s = array_at(e, i);
         if (!s)

@@ -132,13 +132,15 @@ typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs
 typedef struct COptions {
     const char *stem;  /* OUT of OUT.c as the user gave it; names files and functions */
     bool main;         /* also OUT_main.c */
-    int64_t bound;     /* bytes live at once, which no plan goes below: for the header's comment */
     WeightsAs weights; /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
     const Target *target; /* NULL: generic */
+    const char *build_files; /* cmake, meson, zephyr or arduino: also for this one; NULL: none */
 } COptions;
 
 typedef struct CFile {
     const char *suffix; /* ".c", ".h", "_weights.S" ... after the stem */
+    const char *path;   /* the whole of it, where the name does not come from the stem; else NULL */
+    const char *first;  /* with `path`: one that is there already is replaced only if it begins so */
     OutFile out;
 } CFile;
 
@@ -159,8 +161,17 @@ typedef struct CFiles {
     int64_t scratch; /* bytes of the arena that kernels work in */
 } CFiles;
 
-/* Prints a planned program of the c tail; docs/emitted_c.md says what the files hold.  Pieces
- * point into `a` and the program's weights.  Reports every node it has no C for. */
-MUST_USE bool emit_c(const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d);
+/* One of the models of a file. */
+typedef struct CModel {
+    const Program *p;
+    const char *name; /* NAME of NAME_run; NULL: the file's */
+    int64_t bound;    /* bytes live at once, which no plan goes below: for the header's comment */
+} CModel;
+
+/* Prints planned programs of the c tail; docs/emitted_c.md says what the files hold.  Pieces
+ * point into `a` and the programs' weights.  Reports every node it has no C for. */
+MUST_USE bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out, Diag *d);
+/* What stands against files for a build system beside OUT.c; NULL: nothing. */
+const char *build_files_fault(const char *system, const char *stem, bool main, Arena *a);
 
 #endif

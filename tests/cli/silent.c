@@ -25,6 +25,6 @@ SILENT(bool, infer_linear, (const Node *n, Type *out, Diag *d), (n, out, d))
 SILENT(bool, pass_dce, (Graph *g, Arena *tmp, Diag *d), (g, tmp, d))
 SILENT(bool, emit_pte, (const Program *p, Arena *a, OutFile *out, PteStats *stats, Diag *d),
        (p, a, out, stats, d))
-SILENT(bool, emit_c, (const Program *p, const COptions *o, Arena *a, CFiles *out, Diag *d),
-       (p, o, a, out, d))
+SILENT(bool, emit_c, (const CModel *m, int n, const COptions *o, Arena *a, CFiles *out, Diag *d),
+       (m, n, o, a, out, d))
 SILENT(bool, command_inspect, (const Options *o, Arena *a, Diag *d), (o, a, d))

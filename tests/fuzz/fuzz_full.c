@@ -479,7 +479,7 @@ static bool emit_and_run(Program *p, How h, const char *text, bool is_of_text, D
     PteStats stats;
     CFiles files;
     COptions opt = {.stem = "m", .main = true, .weights = WEIGHTS_ARRAY};
-    if (h.to_c ? !emit_c(p, &opt, a, &files, d) : !emit_pte(p, a, &f, &stats, d))
+    if (h.to_c ? !emit_c(&(CModel){.p = p}, 1, &opt, a, &files, d) : !emit_pte(p, a, &f, &stats, d))
         return false;
     if (!p->n_methods)
         return true;

@@ -37,7 +37,7 @@ static void make(const CustomOps *ops, const Tail *tail, FILE *out)
         p->session->tail = tail;
     if (p && program_verify(p, &d) && program_guard(p, &d) && pipeline_of(p, &all, &d) &&
         passes_run(p, all.pass, all.n, (PassOptions){.check_ir = true}, &d) &&
-        !(tail == &tail_pte ? emit_pte(p, a, &f, &stats, &d) : emit_c(p, &c, a, &files, &d)) &&
+        !(tail == &tail_pte ? emit_pte(p, a, &f, &stats, &d) : emit_c(&(CModel){.p = p}, 1, &c, a, &files, &d)) &&
         !diag_errors(&d))
         __builtin_trap(); /* failed without a word */
     if (d.n[FAULT_BUG])

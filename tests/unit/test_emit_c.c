@@ -61,7 +61,7 @@ static CFiles emit(const char *text, const char *stem, WeightsAs weights, bool m
     CFiles out;
     uint8_t *data = arena_alloc(arena, 1 << 20, 1);
     COptions o = {.stem = stem, .weights = weights, .main = main};
-    bool ok = emit_c(plan(text, data), &o, arena, &out, &diag);
+    bool ok = emit_c(&(CModel){.p = plan(text, data)}, 1, &o, arena, &out, &diag);
     fflush(diag.out);
     cr_assert(ok, "%s", messages);
     return out;
@@ -136,9 +136,9 @@ Test(emit_c, the_blob_points_at_the_weights_and_names_its_file)
     uint8_t *data = arena_alloc(arena, 1 << 20, 1);
     COptions o = {.stem = "out/a\"b", .weights = WEIGHTS_INCBIN};
     CFiles files;
-    cr_assert_not(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
+    cr_assert_not(emit_c(&(CModel){.p = plan(LINEAR(2), data)}, 1, &o, arena, &files, &diag));
     o.stem = "o\"ut/ab";
-    cr_assert(emit_c(plan(LINEAR(2), data), &o, arena, &files, &diag));
+    cr_assert(emit_c(&(CModel){.p = plan(LINEAR(2), data)}, 1, &o, arena, &files, &diag));
     const char *assembly = file_text(&files, "_weights.S");
     cr_expect_not_null(strstr(assembly, "    .incbin \"\\file\\().bin\"\n"), "%s", assembly);
     cr_expect_not_null(strstr(assembly, "    ab_weights_bytes __FILE__\n"), "%s", assembly);
@@ -155,7 +155,7 @@ Test(emit_c, bytes_that_are_not_at_hand_are_named)
 {
     COptions o = {.stem = "m"};
     CFiles files;
-    cr_expect_not(emit_c(plan(LINEAR(2), NULL), &o, arena, &files, &diag));
+    cr_expect_not(emit_c(&(CModel){.p = plan(LINEAR(2), NULL)}, 1, &o, arena, &files, &diag));
     fflush(diag.out);
     cr_expect_not_null(strstr(messages, "fc.weight"), "%s", messages);
 }

@@ -777,7 +777,7 @@ static Verdict try_tail(Gen *raw, uint64_t seed, int n_nodes, const Tail *tail, 
     CFiles files;
     bool ok = program_verify(r->p, d) && program_guard(r->p, d) && pipeline_of(r->p, &all, d) &&
               passes_run(r->p, all.pass, all.n, opt, d) &&
-              (tail == &tail_pte || emit_c(r->p, &co, raw->a, &files, d));
+              (tail == &tail_pte || emit_c(&(CModel){.p = r->p}, 1, &co, raw->a, &files, d));
     if (!ok)
         return refused_only(d) ? REFUSED : WRONG;
     return run_calls(&c, which, tail) ? FINE : WRONG;

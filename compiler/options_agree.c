@@ -1,0 +1,178 @@
+/* options_agree.c -- which flags of a command need others, and which exclude each other. */
+#include "compiler/compiler.h"
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+typedef struct Check {
+    const Options *o;
+    Arena *arena;
+    Diag *diag;
+    const char *name, *use; /* of the command */
+} Check;
+
+static bool usage(const Check *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static bool usage(const Check *p, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = arena_print(p->arena, fmt, ap);
+    va_end(ap);
+    return diag_fault(p->diag, FAULT_USAGE, (Loc){0}, "%s", text);
+}
+
+/* Checks what several models of one file must be and may not have. */
+static bool models_agree(const Check *p)
+{
+    const Options *o = p->o;
+    const char *one = o->wants_key   ? "etc key"
+                      : o->report    ? "--report"
+                      : o->dump_ir   ? "--dump-ir"
+                      : o->dump_data ? "--dump-data"
+                      : o->banks.n   ? "--bank"
+                                     : NULL;
+    if (o->model)
+        return usage(p, "MODEL '%s' and --model: one or the other", o->model);
+    if (one)
+        return usage(p, "%s is for one model; leave out --model", one);
+    for (int i = 0; i < o->n_parts; i++) {
+        const char *name = o->part[i].name, *why;
+        if (!c_name_is_free(arena_printf(p->arena, "%s_run", name), &why) ||
+            !strncasecmp(name, "etc", 3))
+            return usage(p, "--model %s=: no function can be named %s_run; choose another name",
+                         name, name);
+        for (int k = 0; k < i; k++)
+            if (!strcasecmp(name, o->part[k].name))
+                return usage(p, "--model %s= and --model %s=: both would be named %s_run",
+                             o->part[k].name, name, name);
+    }
+    return true;
+}
+
+static bool has_model(const Check *p)
+{
+    const Options *o = p->o;
+    if (o->part)
+        return models_agree(p);
+    if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
+        return true;
+    if (o->command == CMD_INSPECT && o->etdump)
+        return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
+    if (o->command == CMD_INSPECT && (o->map || o->method))
+        return usage(p, "--%s needs --etdump", o->map ? "map" : "method");
+    if (o->model && o->methods.n)
+        return usage(p, "MODEL '%s' and --method: one or the other", o->model);
+    return o->model || o->models.n || o->methods.n ||
+           usage(p, "a model is missing; usage: etc %s %s", p->name, p->use);
+}
+
+static bool build_files_fit(const Check *p)
+{
+    const Options *o = p->o;
+    if (!o->build_files || !o->output)
+        return true;
+    const char *stem = arena_str(p->arena, o->output, strlen(o->output) - 2);
+    const char *why = build_files_fault(o->build_files, stem, o->main, p->arena);
+    return !why || usage(p, "--build-files %s: %s", o->build_files, why);
+}
+
+/* One thing at a time goes to standard output, and what goes to files has names. */
+static bool outputs_agree(const Check *p)
+{
+    const Options *o = p->o;
+    bool to_stdout = o->output && !strcmp(o->output, "-");
+    size_t n = o->output ? strlen(o->output) : 0;
+    if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
+        return usage(p, "emit-c writes several files: -o expects a name that ends in .c");
+    if (!build_files_fit(p))
+        return false;
+    const bool is_pte = o->command == CMD_COMPILE || o->command == CMD_REFIT;
+    if (is_pte && to_stdout && isatty(STDOUT_FILENO))
+        return usage(p, "-o - would print a .pte to the terminal; send it to a file or a pipe");
+    if (is_pte && to_stdout && (o->json || o->dump_ir))
+        return usage(p, "-o - cannot be combined with --%s: both write to standard output",
+                     o->json ? "json" : "dump-ir");
+    if (o->json && o->dump_ir)
+        return usage(p, "--json and --dump-ir both write to standard output");
+    if (o->depfile && to_stdout)
+        return usage(p, "-MD needs an -o that is a file");
+    return true;
+}
+
+static bool quantization_agrees(const Check *p, const Options *o)
+{
+    if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
+        return usage(p, "--%s needs a --recipe", o->calibrate ? "calibrate" : "statistics");
+    if (o->objective && !o->recipe)
+        return usage(p, "--objective needs a --recipe");
+    if (o->verify && o->io && strcmp(o->io, "float") != 0)
+        return usage(p,
+                     "--verify compares with the model's own inputs and outputs: leave out --io");
+    if (o->fast_calibrate && !o->calibrate)
+        return usage(p, "--fast-calibrate needs --calibrate");
+    return true;
+}
+
+static bool needs_output(Command c)
+{
+    return c == CMD_COMPILE || c == CMD_EMIT_C || c == CMD_RUNTIME || c == CMD_REFIT;
+}
+
+static bool is_complete(const Check *p)
+{
+    const Options *o = p->o;
+    const char *use = p->use, *name = p->name;
+    if (!has_model(p))
+        return false;
+    if (o->wants_key && o->model && !strcmp(o->model, "-"))
+        return usage(p, "a key needs a model that is a file");
+    if (!o->wants_key && needs_output(o->command) && !o->output && !o->dry_run)
+        return usage(p, "-o is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_PARTITION && !o->backend)
+        return usage(p, "--backend is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
+        return usage(p, "--backend portable delegates nothing");
+    if (o->simulate && o->require_delegated)
+        return usage(p, "--simulate compares chains; --require-delegated needs a single one");
+    if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
+        return usage(p, "--%s is missing; usage: etc %s %s",
+                     !o->recipe      ? "recipe"
+                     : !o->calibrate ? "calibrate"
+                                     : "statistics",
+                     name, use);
+    if (o->command == CMD_VERIFY && !o->other)
+        return usage(p, "--model is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_REFIT && !o->weights)
+        return usage(p, "--weights is missing; usage: etc %s %s", name, use);
+    if (o->bundle && o->methods.n)
+        return usage(p, "--bundle is for one model");
+    if (o->refittable && (o->methods.n || o->binds.n))
+        return usage(p, "--refittable needs one model, without --bind");
+    if (o->command == CMD_GATE && !o->baseline)
+        return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
+        return usage(p, "--write-baseline compares nothing: --tolerances is too much");
+    if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
+        return usage(p, "--calibrate and --input: one or the other");
+    if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
+        return usage(p,
+                     "--error-format %s cannot be combined with -v: both write to standard error",
+                     o->error_format);
+    for (int i = 0; i < n_models(o); i++)
+        if (!quantization_agrees(p, options_of_model(o, i)))
+            return false;
+    if (o->command == CMD_RUN && o->target && (o->etdump || o->memory_limit || o->work_limit))
+        return usage(p, "--target runs emitted C: --%s is for runtime-lite",
+                     o->etdump ? "etdump" : o->memory_limit ? "memory-limit" : "work-limit");
+    if (o->command == CMD_DIFF && !o->other)
+        return usage(p, "two models are wanted; usage: etc %s %s", name, use);
+    if (o->command == CMD_OPT && !o->passes && !o->list)
+        return usage(p, "--passes is missing; usage: etc %s %s", name, use);
+    return outputs_agree(p);
+}
+
+bool options_agree(const Options *o, const char *name, const char *use, Arena *a, Diag *d)
+{
+    return is_complete(&(Check){o, a, d, name, use});
+}
