@@ -125,7 +125,7 @@ static Fixed choice(McuLoop *l, Fixed a, Fixed b, bool larger)
 
 static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
 {
-    const char *expr = op_info[n->op].expr;
+    const char *expr = op_expr(n->op);
     double alpha = 1;
     const bool is_plain = arg_find(n, "alpha") < 0 ||
                           (arg_number(n, arg_find(n, "alpha"), &alpha) && alpha == 1);
@@ -253,7 +253,7 @@ static Fixed clamped(McuLoop *l, Fixed x, const Clamp *c)
 
 static Fixed unary(McuLoop *l, const Node *n, Fixed x)
 {
-    const char *expr = op_info[n->op].expr;
+    const char *expr = op_expr(n->op);
     Clamp c;
     double by = 0;
     if (x.byte)

@@ -4,12 +4,12 @@
 
 static bool has_out_kernel(const OpInfo *op)
 {
-    return op->out != NULL;
+    return op->has_out;
 }
 
 static bool has_template(const OpInfo *op)
 {
-    return strcmp(op->c, "none") != 0;
+    return op->has_template;
 }
 
 const Tail tail_pte = {

@@ -212,7 +212,7 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
         return through_scatter(s, at, OP_DIAGONAL_SCATTER, view, parent, x, out);
     default:
         return diag_unsupported(s->d, at->loc, "writes through '%s' (%s), which has no inverse",
-                                view->loc.node, op_info[view->op].target);
+                                view->loc.node, op_target(view->op));
     }
 }
 

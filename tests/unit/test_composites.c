@@ -30,16 +30,16 @@ Test(composites, rules_and_rows_belong_together)
         if (is_complex)
             cr_expect_neq(op, OP_NONE, "%s", composites.row[i].name);
         else if (is_kernel)
-            cr_expect(op != OP_NONE && op_info[op].out && op_info[op].flags & FITS, "%s",
+            cr_expect(op != OP_NONE && op_out(op) && op_info[op].flags & FITS, "%s",
                       composites.row[i].name);
         else if (*composite_text(a, &composites, i) != '(')
             cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composites.row[i].name);
     }
     for (int op = 0; op < N_OPS; op++) {
         char kernel[128];
-        snprintf(kernel, sizeof kernel, "kernel.%s", op_info[op].target);
+        snprintf(kernel, sizeof kernel, "kernel.%s", op_target(op));
         if (!strcmp(decomp[op], "text"))
-            cr_expect_geq(rule_find(op_info[op].target), 0, "%s", op_info[op].target);
+            cr_expect_geq(rule_find(op_target(op)), 0, "%s", op_target(op));
         if (op_info[op].flags & FITS)
             cr_expect_geq(rule_find(kernel), 0, "%s", kernel);
     }
