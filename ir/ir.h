@@ -656,6 +656,7 @@ typedef struct SchemaArg {
     const char *name;
     const char *text; /* "SymInt[2]? stride=[1, 1]" for messages */
     SchemaType type;
+    unsigned kinds; /* bit k: a literal or value of this type may be of ArgKind k */
     bool is_list, is_optional, is_sym; /* the list itself may be none; see is_item_optional */
     bool is_item_optional, is_keyword, has_default;
     bool mutates; /* it is marked "(a!)" */

@@ -69,20 +69,23 @@ static bool enter(Reader *r)
     return !r->wrong;
 }
 
-/* Moves behind a sign or word, if it comes next. */
-static bool take(Reader *r, const char *what)
+static bool take_word(Reader *r, const char *what)
 {
-    if (*r->at <= '#') /* blanks, and what begins a comment */
-        skip_blank(r);
-    if (*r->at != *what || r->wrong)
-        return false;
     size_t n = strlen(what);
-    if (strncmp(r->at, what, n) != 0)
+    if (strncmp(r->at, what, n) != 0 || r->wrong)
         return false;
     if (is_letter(*what) ? is_letter(r->at[n]) || r->at[n] == '.' : *what == '=' && r->at[1] == '=')
         return false;
     r->at += n;
     return true;
+}
+
+/* Moves behind a sign or word, if it comes next. */
+static inline __attribute__((always_inline)) bool take(Reader *r, const char *what)
+{
+    if (*r->at <= '#') /* blanks, and what begins a comment */
+        skip_blank(r);
+    return *r->at == *what && take_word(r, what);
 }
 
 static void expect(Reader *r, const char *what)
@@ -127,7 +130,10 @@ static int local(Reader *r, const char *s)
 static Form *form(Reader *r, FormKind kind, int index)
 {
     Form *f = NEW(r->a, Form, 1);
-    *f = (Form){.kind = kind, .index = index, .rule = -1, .function = -1, .op = OP_NONE};
+    f->kind = kind;
+    f->index = index;
+    f->rule = f->function = -1;
+    f->op = OP_NONE;
     return f;
 }
 
