@@ -101,6 +101,9 @@ static inline const Json *json_get(const Json *object, const char *key)
 {
     return json_get_n(object, key, strlen(key));
 }
+/* Calls `seen` for the value of each field of that name, in v and in all that v contains. */
+typedef void JsonSeen(const Json *value, void *with);
+void json_find(const Json *v, const char *key, JsonSeen *seen, void *with);
 bool json_is_object(const Json *v); /* false if v is NULL; so are all below */
 bool json_is_array(const Json *v);
 bool json_is_string(const Json *v);

@@ -149,6 +149,19 @@ const Json *json_get_n(const Json *object, const char *key, size_t len)
     return NULL;
 }
 
+void json_find(const Json *v, const char *key, JsonSeen *seen, void *with)
+{
+    size_t n = strlen(key);
+    yyjson_val *at = val(v), *end = at ? unsafe_yyjson_get_next(at) : NULL;
+    for (; at < end; at++) {
+        yyjson_val *k = at + 1;
+        size_t left = unsafe_yyjson_is_obj(at) ? unsafe_yyjson_get_len(at) : 0;
+        for (; left; left--, k = next_key(k))
+            if (unsafe_yyjson_get_len(k) == n && !memcmp(unsafe_yyjson_get_str(k), key, n))
+                seen(json(k + 1), with);
+    }
+}
+
 bool json_is_object(const Json *v)
 {
     return yyjson_is_obj(val(v));
