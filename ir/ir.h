@@ -70,7 +70,7 @@ typedef int64_t ScratchFn(const Node *n);
 typedef struct OpInfo {
     uint32_t target, out, schema, flags;
     uint16_t kernel, expr, c, quant;
-    uint16_t functional; /* the functional twin of an operator that writes its input, else OP_NONE */
+    uint16_t functional; /* the twin of an operator that writes its input, else OP_NONE */
     uint16_t inplace;    /* bit i: output 0 may overlay the value of argument i */
     uint8_t access;      /* Access */
     uint8_t infer, cost, scratch;

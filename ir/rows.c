@@ -68,7 +68,8 @@ static void write_rows(FILE *f, Texts *all, Texts *infer, Texts *cost, Texts *sc
 {
     number(all, "none");
     for (int i = 0; i < N_ROWS; i++)
-        place(all, row[i].kernel), place(all, row[i].expr), place(all, row[i].c), place(all, row[i].quant);
+        place(all, row[i].kernel), place(all, row[i].expr), place(all, row[i].c),
+            place(all, row[i].quant);
     if (all->bytes > 65535) {
         fprintf(stderr, "rows: the short texts of ops.def are too long\n");
         exit(1);
@@ -76,12 +77,15 @@ static void write_rows(FILE *f, Texts *all, Texts *infer, Texts *cost, Texts *sc
     fprintf(f, "const OpInfo op_info[N_OPS] = {\n");
     for (int i = 0; i < N_ROWS; i++) {
         const Row *r = &row[i];
-        fprintf(f, "    {%d, %d, %d, %s, %d, %d, %d, %d, OP_%s, %s, ACCESS_%s, %d, %d, %d,", place(all, r->target),
-                place(all, r->out), place(all, r->schema), r->flags, place(all, r->kernel), place(all, r->expr),
-                place(all, r->c), place(all, r->quant), r->functional, r->inplace, r->access,
+        fprintf(f, "    {%d, %d, %d, %s, ", place(all, r->target), place(all, r->out),
+                place(all, r->schema), r->flags);
+        fprintf(f, "%d, %d, %d, %d, ", place(all, r->kernel), place(all, r->expr),
+                place(all, r->c), place(all, r->quant));
+        fprintf(f, "OP_%s, %s, ACCESS_%s, %d, %d, %d, ", r->functional, r->inplace, r->access,
                 number(infer, r->infer), number(cost, r->cost), number(scratch, r->scratch));
-        fprintf(f, " %d, %d, %d, %d, %d},\n", is_some(r->decomp), is_some(r->kernel), r->out != NULL,
-                is_some(r->c), strchr(r->schema, '!') != NULL); /* "(a!)": nothing else has one */
+        fprintf(f, "%d, %d, %d, %d, %d},\n", is_some(r->decomp), is_some(r->kernel),
+                r->out != NULL, is_some(r->c),
+                strchr(r->schema, '!') != NULL); /* "(a!)": nothing else has one */
     }
     fprintf(f, "};\n");
 }

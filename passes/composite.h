@@ -22,7 +22,7 @@ typedef struct Composites {
     const Composite *row;
     int n;
     const uint8_t *packed; /* a zero ends each text */
-    const uint8_t *pair;   /* byte c stands for those at 2 c and 2 c + 1, or for itself if they are 0 */
+    const uint8_t *pair;   /* c stands for the bytes at 2 c, 2 c + 1; zeros: for itself */
 } Composites;
 
 extern const Composites composites, spelled;

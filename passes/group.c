@@ -27,7 +27,8 @@ typedef struct Grouping {
 static bool is_bare(const Node *n)
 {
     const OpInfo *row = &op_info[n->op];
-    return row->flags & (VIEW | CHECK) || !row->has_template || n->custom || !strcmp(op_c(n->op), "cat") ||
+    return row->flags & (VIEW | CHECK) || !row->has_template || n->custom ||
+           !strcmp(op_c(n->op), "cat") ||
            group_body(n) || !n->n_out;
 }
 

@@ -153,7 +153,8 @@ static void put_code(unsigned code, unsigned of)
     pair[code][0] = (unsigned char)(of >> 8);
     pair[code][1] = (unsigned char)of;
     for (size_t i = 0; i < n_packed; i++) {
-        bool is_it = packed[i] == pair[code][0] && i + 1 < n_packed && packed[i + 1] == pair[code][1];
+        bool is_it = i + 1 < n_packed && packed[i] == pair[code][0] &&
+                     packed[i + 1] == pair[code][1];
         packed[n++] = is_it ? (unsigned char)code : packed[i];
         i += is_it;
     }
@@ -203,7 +204,8 @@ int main(int argc, char **argv)
             die("has two rules", rule[i].name);
         rule[i].at = rule[i].shared < i ? rule[rule[i].shared].at : at;
         at += rule[i].shared < i ? 0 : strlen((const char *)packed + at) + 1;
-        fprintf(f, "    {\"%s\", %d, %d},\n", rule[i].name, (int)rule[i].at, (int)strlen(rule[i].text));
+        fprintf(f, "    {\"%s\", %d, %d},\n", rule[i].name, (int)rule[i].at,
+                (int)strlen(rule[i].text));
     }
     fprintf(f, "};\nconst Composites %s = {row, %d, packed, pair};\n", argv[2], n_rules);
     return fclose(f) != 0;
