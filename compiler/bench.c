@@ -299,7 +299,7 @@ static void list_nodes(const Bench *b, Row *row)
     const Graph *body = body_of(row->node);
     const RegionReport *region = region_of(b->r.source, row->node);
     for (const Node *n = body ? body->first : NULL; n; n = n->next) {
-        Row item = row_new(b, node_row(n)->target, row->index, row->n_nodes, n);
+        Row item = row_new(b, node_target(n), row->index, row->n_nodes, n);
         item.delegate = row->delegate;
         item.is_predicted = region != NULL;
         item.predicted = region ? region->backend->cost(n) : 0;
@@ -516,7 +516,7 @@ static void json_node(const Bench *b, const Node *n)
         printf("\"node\": null, \"op\": null, \"module\": null, \"source\": null, ");
         return;
     }
-    printf("\"node\": %s, \"op\": \"%s\", ", text_or_null(b, n->loc.node), node_row(n)->target);
+    printf("\"node\": %s, \"op\": \"%s\", ", text_or_null(b, n->loc.node), node_target(n));
     printf("\"module\": %s, ", text_or_null(b, n->loc.module));
     printf("\"source\": %s, ", text_or_null(b, n->loc.source));
 }
@@ -527,7 +527,7 @@ static void json_work(const Row *row)
 {
     const Node *n = row->node;
     if (n)
-        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", op_info[n->op].cost(n),
+        printf("\"macs\": %" PRId64 ", \"bytes\": %" PRId64 ", ", node_cost(n),
                bytes_of(n));
     else
         printf("\"macs\": null, \"bytes\": null, ");

@@ -85,10 +85,8 @@ static CustomOp *read_schema(const Reader *r, const Yaml *y)
     else if (is_free(r, y, name)) {
         CustomOp *op = NEW(r->a, CustomOp, 1);
         op->schema = schema_read(r->a, y->text + n, &wrong);
-        op->row = (OpInfo){.target = target, .schema = y->text + n, .functional = OP_NONE};
-        op->row.cost = op_info[OP_CUSTOM].cost;
-        op->row.scratch = op_info[OP_CUSTOM].scratch;
-        op->row.decomp = op->row.kernel = op->row.expr = op->row.c = op->row.quant = "none";
+        op->row = (OpInfo){.functional = OP_NONE};
+        op->target = target;
         op->name = name;
         op->at = (Loc){.file = y->file, .line = y->line};
         if (op->schema)
@@ -141,7 +139,8 @@ static bool read_kernel(const Reader *r, const Yaml *y, CustomOp *op)
         return false;
     if (!is_qualified(r->a, y->text, strlen(y->text)))
         return diag_error(r->d, yaml_loc(y), "'kernel' is not a name such as mylib::swish.out");
-    op->row.out = y->text;
+    op->out = y->text;
+    op->row.has_out = true;
     op->row.flags |= KEEP;
     return is_free(r, y, y->text);
 }
@@ -178,7 +177,7 @@ static bool read_function(const Reader *r, const Yaml *y, CustomOp *op)
             return diag_error(r->d, yaml_loc(y), "'c': %s computes %s already", y->text,
                               r->to->item[i]->name);
     op->function = y->text;
-    op->row.c = "custom";
+    op->row.has_template = true;
     op->row.flags |= KEEP;
     return has_parameters(r, y, op);
 }
@@ -208,7 +207,7 @@ static bool read_operator(const Reader *r, const Yaml *map, Draft *draft)
     ok = (!found[K_C] || read_function(r, found[K_C], op)) && ok;
     if (found[K_COMPOSITE] && is_text(r, found[K_COMPOSITE]))
         draft->texts.composite = text_of(found[K_COMPOSITE]);
-    const CustomOp *other = custom_ops_find(r->to, op->row.target);
+    const CustomOp *other = custom_ops_find(r->to, op->target);
     if (!custom_ops_add(r->to, op))
         ok = diag_error(r->d, op->at, "%s is described a second time, first in %s:%d", op->name,
                         other->at.file, other->at.line);

@@ -22,7 +22,7 @@ static const char *op_of(const Node *n)
     for (int i = 0; r && n->op == OP_DELEGATE && i < r->n_regions; i++)
         if (r->region[i].body == region_next(n, NULL))
             return r->region[i].backend->id;
-    return node_row(n)->target;
+    return node_target(n);
 }
 
 static void put_node(FILE *f, const Node *n, Arena *a)

@@ -154,7 +154,7 @@ static int by_text(const void *a, const void *b)
 
 static const char *op_and_type(const Node *n, int k, Arena *a)
 {
-    return arena_printf(a, "%s %d %s", node_row(n)->target, k,
+    return arena_printf(a, "%s %d %s", node_target(n), k,
                         type_shown(a, n->out[k]->type));
 }
 
@@ -387,7 +387,7 @@ static void print_error(const char *name, const Error *e, const char *what)
 static const char *origin(const Pair *p, Arena *a)
 {
     const Node *n = p->a->def->loc.source || p->a->def->loc.module ? p->a->def : p->b->def;
-    const char *s = node_row(p->a->def)->target;
+    const char *s = node_target(p->a->def);
     if (n->loc.module && *n->loc.module)
         s = arena_printf(a, "%s, %s", s, n->loc.module);
     return n->loc.source && *n->loc.source ? arena_printf(a, "%s, %s", s, n->loc.source) : s;
@@ -453,7 +453,7 @@ static void json_call(const Diff *f, int call, const Error *out, const Error *up
         printf("%s{\"a\": %s, \"b\": %s, \"by\": \"%s\", \"op\": \"%s\", \"module\": %s, "
                "\"source\": %s, ",
                comma(n++), json_text(f->call, p->a->name), json_text(f->call, p->b->name),
-               p->by_order ? "order" : "name", node_row(node)->target,
+               p->by_order ? "order" : "name", node_target(node),
                json_or_null(node->loc.module, f->call), json_or_null(node->loc.source, f->call));
         json_error(&p->error, f->call);
         putchar('}');

@@ -134,7 +134,7 @@ static void tell(const Search *s, const QuantReport *r, const LayerDamage *worst
     for (int i = 0; i < k; i++) {
         const LayerReport *l = &r->layer[worst[i].layer];
         say(stderr, "  %s: %s%s%s, damage %.3g, %.1f dB as %s\n",
-                l->loc.node ? l->loc.node : l->node->out[0]->name, node_row(l->node)->target,
+                l->loc.node ? l->loc.node : l->node->out[0]->name, node_target(l->node),
                 l->loc.module ? " in " : "", l->loc.module ? l->loc.module : "", worst[i].damage,
                 difference_sqnr(&l->error), l->kept);
     }

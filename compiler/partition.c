@@ -77,7 +77,7 @@ void partition_line(const Program *p, const char *file, Arena *a)
     say(stderr, "%s: %d region%s, %d of %d nodes, %.4g %% of multiply-adds", file, r->n_regions,
             r->n_regions == 1 ? "" : "s", r->n_taken, r->n_nodes, partition_percent(r));
     if (slow.op != OP_NONE)
-        fprintf(stderr, "; slowest outside: %s, %d node%s, about %.3g ms", op_info[slow.op].target,
+        fprintf(stderr, "; slowest outside: %s, %d node%s, about %.3g ms", op_target(slow.op),
                 slow.n, slow.n == 1 ? "" : "s", slow.seconds * 1e3);
     fputc('\n', stderr);
 }
@@ -98,7 +98,7 @@ static void put_region(const RegionReport *r, int i, Arena *a)
     say(stdout, "region %d: %s in @%s, %d nodes, %" PRId64 " multiply-adds\n", i, r->backend->name,
            r->method, r->n_nodes, r->macs);
     for (int k = 0; k < n; k++)
-        printf("  %-8s %d x %s\n", k ? "" : "nodes", t[k].n, op_info[t[k].op].target);
+        printf("  %-8s %d x %s\n", k ? "" : "nodes", t[k].n, op_target(t[k].op));
     put_values("inputs", r->in, r->n_in, a);
     put_values("outputs", r->out, r->n_out, a);
     printf("  border   %" PRId64 " bytes, switching %.3g us\n", r->border_bytes,
@@ -109,7 +109,7 @@ static void put_region(const RegionReport *r, int i, Arena *a)
 
 static const char *rejected_op(const Rejected *r)
 {
-    return r->op == OP_CUSTOM ? r->loc.op : op_info[r->op].target;
+    return r->op == OP_CUSTOM ? r->loc.op : op_target(r->op);
 }
 
 static void put_rejected(const Rejected *r)
@@ -163,7 +163,7 @@ static void json_region(const RegionReport *r, Arena *a)
     printf("{\"backend\": \"%s\", \"method\": %s, \"nodes\": %d, \"operators\": [",
            r->backend->name, json_text(a, r->method), r->n_nodes);
     for (int i = 0; i < n; i++)
-        printf("%s{\"name\": \"%s\", \"nodes\": %d}", comma(i), op_info[t[i].op].target, t[i].n);
+        printf("%s{\"name\": \"%s\", \"nodes\": %d}", comma(i), op_target(t[i].op), t[i].n);
     printf("], ");
     json_values("inputs", r->in, r->n_in, a);
     json_values("outputs", r->out, r->n_out, a);

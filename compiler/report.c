@@ -114,7 +114,7 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     if (v->def) {
         fputc('\n', c->f);
         html_put(c->f, v->def->loc.node);
-        fprintf(c->f, " (%s)", node_row(v->def)->target);
+        fprintf(c->f, " (%s)", node_target(v->def));
     }
     if (v->def && v->def->loc.source) {
         fprintf(c->f, "\n");

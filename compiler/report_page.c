@@ -49,7 +49,7 @@ void page_head(FILE *f, const char *title, const char *what)
 
 static void add_layer(Layers *l, const Node *n, const char *where, double seconds)
 {
-    Layer x = {.loc = n->loc, .op = node_row(n)->target, .where = where, .seconds = seconds,
+    Layer x = {.loc = n->loc, .op = node_target(n), .where = where, .seconds = seconds,
                .at = l->n};
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->state && n->in[i]->state->kind != ST_MUTABLE)
@@ -223,7 +223,7 @@ static void put_partition(FILE *f, const PartitionReport *r, Arena *a)
         html_put(f, why[i].why);
         fprintf(f, "</td><td class=\"n\">%d</td><td class=\"n\">%.4g ms</td>", why[i].n,
                 why[i].seconds * 1e3);
-        put_node(f, &why[i].first->loc, op_info[why[i].first->op].target);
+        put_node(f, &why[i].first->loc, op_target(why[i].first->op));
         fputs("<td>", f);
         html_put(f, why[i].fix);
         fputs("</td></tr>\n", f);

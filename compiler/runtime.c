@@ -29,7 +29,7 @@ static bool is_new(Need *n, const char *name)
 static bool is_own(const Need *n, const char *kernel)
 {
     for (int i = 0; n->own && i < n->own->n; i++) {
-        const char *out = n->own->item[i]->row.out;
+        const char *out = n->own->item[i]->out;
         if (out && !strcmp(out, kernel))
             return true;
     }

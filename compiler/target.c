@@ -50,10 +50,10 @@ int runtime_since_node(int kind)
 }
 
 /* Large matrices are never taken apart, however old the runtime. */
-static bool is_lacking(const OpInfo *op, int version)
+static bool is_lacking(OpId op, int version)
 {
-    int since = op->out ? runtime_since(op->out) : 0;
-    return since > version && !(op->flags & (UNROLLS | UNROLLS_TINY));
+    int since = op_info[op].has_out ? runtime_since(op_out(op)) : 0;
+    return since > version && !(op_info[op].flags & (UNROLLS | UNROLLS_TINY));
 }
 
 void target_prepare(const Options *o, Program *p)
@@ -63,7 +63,7 @@ void target_prepare(const Options *o, Program *p)
     bool *lacks = NEW(p->arena, bool, N_OPS);
     p->session->runtime = runtime_version(o->target_runtime);
     for (int i = 0; i < N_OPS; i++)
-        lacks[i] = is_lacking(&op_info[i], p->session->runtime);
+        lacks[i] = is_lacking((OpId)i, p->session->runtime);
     p->session->lacks = lacks;
 }
 
@@ -86,10 +86,10 @@ int runtime_since(const char *name)
 static void note_nodes(const Graph *g, const char *kernel, Diag *d)
 {
     for (const Node *n = NULL; (n = walk_next(g, n));) {
-        const char *out = op_info[n->op].out;
+        const char *out = op_out(n->op);
         if (out && !strcmp(out, kernel))
             diag_note(d, "node '%s' (%s)%s%s", n->loc.node ? n->loc.node : "?",
-                      node_row(n)->target, n->loc.source ? " from " : "",
+                      node_target(n), n->loc.source ? " from " : "",
                       n->loc.source ? n->loc.source : "");
     }
 }
@@ -97,7 +97,7 @@ static void note_nodes(const Graph *g, const char *kernel, Diag *d)
 bool custom_registers(const CustomOps *own, const char *kernel)
 {
     for (int i = 0; own && i < own->n; i++)
-        if (own->item[i]->row.out && !strcmp(own->item[i]->row.out, kernel))
+        if (own->item[i]->out && !strcmp(own->item[i]->out, kernel))
             return true;
     return false;
 }
@@ -146,7 +146,7 @@ static bool seen_before(const PteMethod *m, int method, int op)
 /* Warns of the kernel of the node, if runtime-lite alone brings it; `seen`: its operator was met. */
 static void warn_of_own(const Program *p, const Node *n, bool *seen, Diag *d)
 {
-    const char *out = op_info[n->op].out;
+    const char *out = op_out(n->op);
     if (seen[n->op])
         return;
     seen[n->op] = true;

@@ -79,18 +79,18 @@ bool command_opt(const Options *o, Arena *a, Diag *d)
 /* -- ops --------------------------------------------------------------------------------------- */
 
 /* Which tails take an operator, itself or after rewriting. */
-static void print_op(const Options *o, const OpInfo *op, int i)
+static void print_op(const Options *o, const char *target, const OpInfo *op, int i)
 {
     bool rewritten = op->has_decomp || op->functional != OP_NONE || op->flags & CHECK;
-    bool is_pointwise = strcmp(op->expr, "none") != 0;
+    bool is_pointwise = op->expr != 0;
     const char *other = rewritten ? "rewritten" : "no";
-    const char *pte = op->out ? "yes" : other, *lite = op->has_kernel ? "yes" : other;
-    const char *c = is_pointwise || strcmp(op->c, "none") ? "yes" : other;
+    const char *pte = op->has_out ? "yes" : other, *lite = op->has_kernel ? "yes" : other;
+    const char *c = is_pointwise || op->has_template ? "yes" : other;
     if (o->json)
         printf("%s{\"name\": \"%s\", \"pte\": \"%s\", \"runtime_lite\": \"%s\", \"c\": \"%s\"}",
-               comma(i), op->target, pte, lite, c);
+               comma(i), target, pte, lite, c);
     else
-        printf("%-52s %-10s %-12s %s\n", op->target, pte, lite, c);
+        printf("%-52s %-10s %-12s %s\n", target, pte, lite, c);
 }
 
 static void print_head(const Options *o, int n)
@@ -109,16 +109,16 @@ bool command_ops(const Options *o, Arena *a, Diag *d)
     if (!custom_read(o, a, &custom, d))
         return false;
     for (int i = 0; i < N_OPS; i++) {
-        if (!strstr(op_info[i].target, text) || i == OP_CUSTOM)
+        if (!strstr(op_target(i), text) || i == OP_CUSTOM)
             continue;
         print_head(o, n);
-        print_op(o, &op_info[i], n++);
+        print_op(o, op_target((OpId)i), &op_info[i], n++);
     }
     for (int i = 0; custom && i < custom->n; i++) {
-        const OpInfo *row = &custom->item[i]->row;
-        if (strstr(row->target, text)) {
+        const CustomOp *op = custom->item[i];
+        if (strstr(op->target, text)) {
             print_head(o, n);
-            print_op(o, row, n++);
+            print_op(o, op->target, &op->row, n++);
         }
     }
     if (o->json && n)

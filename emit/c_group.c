@@ -100,7 +100,7 @@ Clamp join_clamp(Function *f, const Graph *body, const Value **v, bool *skip)
  * and that of a clamp its core can do. */
 static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool *skip)
 {
-    const char *c = op_info[anchor->op].c;
+    const char *c = op_c(anchor->op);
     Weighted w;
     bool can_clamp = (!strcmp(c, "conv") || !strcmp(c, "fc")) && !node_is_wide(anchor) &&
                      weighted_read(anchor, &w) && !w.is_scaled;
@@ -221,10 +221,10 @@ static void put_title(Text *t, const Node *n, const Graph *body, Arena *a)
     const char *from = loc_text(n->loc, a);
     put(t, "/* ");
     if (!body)
-        put_comment(t, node_row(n)->target);
+        put_comment(t, node_target(n));
     for (const Node *m = body ? body->first : NULL; m; m = m->next) {
         put(t, m->prev ? " + " : "");
-        put_comment(t, op_info[m->op].target);
+        put_comment(t, op_target(m->op));
     }
     if (*from) {
         put(t, ", from ");
@@ -519,6 +519,6 @@ static bool emit_call(Emit *e, const Node *n, int indent)
     if (n->op == OP_CAT && !concat_moves(e, n).any_moves)
         return true;
     Ports p = body ? group_ports(e, n, body) : node_ports(e, n);
-    e->macs = op_info[n->op].cost(n);
+    e->macs = node_cost(n);
     return body ? emit_group_node(e, n, body, &p, indent) : emit_bare(e, n, &p, indent);
 }

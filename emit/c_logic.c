@@ -43,7 +43,7 @@ static const char *relation(const Node *n)
                {"ge", " >= "}, {"logical_and", " && "}, {"logical_or", " || "},
                {"logical_xor", " != "}, {"bitwise_and", " & "}, {"bitwise_or", " | "},
                {"bitwise_xor", " ^ "}};
-    const char *kernel = op_info[n->op].kernel;
+    const char *kernel = op_kernel(n->op);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         size_t len = strlen(row[i].kernel);
         if (!strncmp(kernel, row[i].kernel, len) &&
@@ -119,7 +119,7 @@ static bool is_number(const Arg *a)
 
 static void put_pair(Each *e, const char *relation, EtcDtype t)
 {
-    bool is_truth = !strncmp(op_info[e->n->op].kernel, "logical", 7);
+    bool is_truth = !strncmp(op_kernel(e->n->op), "logical", 7);
     const char *type = computed_in(t), *zero = is_truth ? " != 0" : "";
     put(&e->f->body, "(");
     put_operand(e, 0, type);

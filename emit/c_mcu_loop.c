@@ -126,7 +126,7 @@ static Fixed choice(McuLoop *l, Fixed a, Fixed b, bool larger)
 
 static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
 {
-    const char *expr = op_info[n->op].expr;
+    const char *expr = op_expr(n->op);
     double alpha = 1;
     const bool is_plain = arg_find(n, "alpha") < 0 ||
                           (arg_number(n, arg_find(n, "alpha"), &alpha) && alpha == 1);
@@ -254,7 +254,7 @@ static Fixed clamped(McuLoop *l, Fixed x, const Clamp *c)
 
 static Fixed unary(McuLoop *l, const Node *n, Fixed x)
 {
-    const char *expr = op_info[n->op].expr;
+    const char *expr = op_expr(n->op);
     Clamp c;
     double by = 0;
     if (x.byte)
@@ -279,7 +279,7 @@ static bool is_divisor(const Graph *body, const Value *v)
     bool ok = true;
     for (const Node *n = body->first; ok && n; n = n->next)
         for (int i = 0; ok && i < n->n_in; i++)
-            ok = n->in[i] != v || (i == 1 && !strcmp(op_info[n->op].expr, "div"));
+            ok = n->in[i] != v || (i == 1 && !strcmp(op_expr(n->op), "div"));
     return ok;
 }
 
@@ -342,7 +342,7 @@ static bool is_fit(Emit *e, const Graph *body)
                          n->n_in <= 2 && eval_can(n) && !node_reads_symbols(n)));
         for (int i = 0; ok && i < n->n_in; i++)
             ok = n->in[i]->def || (scales && n != last && is_byte(n->in[i])) ||
-                 (!scales && is_known(e, n->in[i], !strcmp(op_info[n->op].expr, "div")));
+                 (!scales && is_known(e, n->in[i], !strcmp(op_expr(n->op), "div")));
     }
     return ok;
 }

@@ -35,7 +35,7 @@ static bool is_square(const Node *n)
 
 static const CRow *find_row(const Node *n, const Target *target)
 {
-    const char *name = op_info[n->op].expr;
+    const char *name = op_expr(n->op);
     if (target->mcu && is_square(n) && n->out[0]->type.dtype == ETC_F32)
         return &square_row;
     if (n->op == OP_GELU && n->n_args > 1 && arg_get(n, "approximate").kind == ARG_STRING &&
@@ -397,7 +397,7 @@ static bool may_be_zero(const Node *n)
 static const char *fault_of(const Loop *l, const Node *n)
 {
     double p = number_arg(n, find_arg(n, false, 0)), q = number_arg(n, find_arg(n, false, 1));
-    const char *expr = op_info[n->op].expr;
+    const char *expr = op_expr(n->op);
     if (!strcmp(expr, "clamp") && (isnan(p) || isnan(q)))
         return "takes no NaN as a bound";
     if (!strcmp(expr, "pow_scalar") && l->kind == INTEGERS && p < 0)

@@ -24,7 +24,7 @@ static bool find_stages(Function *f, const Graph *body, bool *skip, Stages *s)
 {
     const Value *x = NULL;
     for (const Node *n = body->first; n; n = n->next) {
-        if (!strcmp(op_info[n->op].c, "pointwise"))
+        if (!strcmp(op_c(n->op), "pointwise"))
             continue;
         if (s->n == MAX_STAGES || !is_stage(n, &s->conv[s->n]) || (x && s->conv[s->n].x != x))
             return false;

@@ -112,7 +112,7 @@ static void show_view(Scope *s, const Node *n)
 /* Prim ops take their results once; kernels get a return slot behind them. */
 static bool is_prim(const Node *n)
 {
-    return !strncmp(node_row(n)->out, "executorch_prim::", 17) ||
+    return !strncmp(node_out(n), "executorch_prim::", 17) ||
            (n->n_out == 1 && n->out[0]->type.rank == SCALAR);
 }
 
@@ -150,7 +150,7 @@ static void kernel_call(Scope *s, const Node *n)
     }
     assert(k <= schema->n_args + n->n_out + 2);
     if (!p->op_index[n->op] || n->custom)
-        p->op_index[n->op] = op_index(p, node_row(n)->out) + 1;
+        p->op_index[n->op] = op_index(p, node_out(n)) + 1;
     push_instr(p,
                (Instr){.type = KERNEL_CALL, .a = p->op_index[n->op] - 1, .arg = arg, .n_args = k});
 }
@@ -449,7 +449,7 @@ static void visit(Scope *s, const Node *n)
         while_loop(s, n);
     } else if (n->op == OP_DELEGATE) {
         delegate_call(s, n);
-    } else if (!node_row(n)->out || !n->n_out) {
+    } else if (!node_out(n) || !n->n_out) {
         e->failed = true;
         diag_unsupported(e->diag, n->loc, "the .pte runtime has no kernel for it");
     } else {

@@ -38,7 +38,7 @@ bool node_scales_bytes(const Node *n)
 
 bool node_is_expression(const Node *n)
 {
-    return strcmp(op_info[n->op].expr, "none") != 0;
+    return strcmp(op_expr(n->op), "none") != 0;
 }
 
 bool node_is_pointwise(const Node *n)

@@ -103,7 +103,7 @@ static int64_t graph_cost(const Graph *g)
 {
     int64_t sum = 0;
     for (const Node *n = g->first; n; n = n->next)
-        sum = plus(sum, op_info[n->op].cost(n));
+        sum = plus(sum, node_cost(n));
     return sum;
 }
 
@@ -132,7 +132,7 @@ int64_t cost_body(const Node *n)
 static void count_reads(const Graph *body, int64_t *reads)
 {
     for (const Node *n = body->last; n; n = n->prev) {
-        int64_t macs = op_info[n->op].cost(n), out = n->n_out ? reads[n->out[0]->index] : 0;
+        int64_t macs = node_cost(n), out = n->n_out ? reads[n->out[0]->index] : 0;
         for (int i = 0; i < n->n_in; i++) {
             int64_t own = numel(n->in[i]);
             int64_t times = macs && i < 2 ? macs : i ? own : out;
@@ -146,7 +146,7 @@ void node_reads(const Node *n, int64_t *reads, Arena *tmp)
 {
     const Graph *body = group_body(n);
     int64_t *inside = body ? NEW(tmp, int64_t, body->n_values + 1) : NULL;
-    int64_t macs = body ? 0 : op_info[n->op].cost(n);
+    int64_t macs = body ? 0 : node_cost(n);
     if (body)
         count_reads(body, inside);
     for (int i = 0; i < n->n_in; i++) {
@@ -177,7 +177,7 @@ int64_t scratch_branches(const Node *n)
     int64_t most = 0;
     for (const Graph *g = NULL; (g = region_next(n, g));)
         for (const Node *m = g->first; m; m = m->next) {
-            int64_t bytes = op_info[m->op].scratch(m);
+            int64_t bytes = node_scratch(m);
             most = bytes > most ? bytes : most;
         }
     return most;
@@ -279,7 +279,7 @@ const char *work_name(Work w)
 
 double node_units(const Node *n)
 {
-    return kernel_row[node_work(n)].per_mac ? (double)op_info[n->op].cost(n) : bytes_moved(n);
+    return kernel_row[node_work(n)].per_mac ? (double)node_cost(n) : bytes_moved(n);
 }
 
 /* Static views are free. */

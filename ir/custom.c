@@ -12,7 +12,7 @@ CustomOps *custom_ops_new(Arena *a)
 
 bool custom_ops_add(CustomOps *c, CustomOp *op)
 {
-    TableItem *at = table_at_text(c->by_target, op->row.target);
+    TableItem *at = table_at_text(c->by_target, op->target);
     if (at->ptr)
         return false;
     at->ptr = op;

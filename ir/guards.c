@@ -113,7 +113,7 @@ static const char *text_of(Program *p, const Node *n, Dim a, bool is_equal, Dim 
                                     size_text(p, is_upper ? a : b));
     if (!n)
         return what;
-    const char *op = n->loc.op ? n->loc.op : node_row(n)->target;
+    const char *op = n->loc.op ? n->loc.op : node_target(n);
     return n->loc.node ? arena_printf(p->arena, "%s in node '%s' (%s)", what, n->loc.node, op)
                        : arena_printf(p->arena, "%s in %s", what, op);
 }

@@ -656,7 +656,7 @@ static bool carries_fit(const Node *n, Diag *d)
 
 bool op_is_given(OpId op)
 {
-    return op_info[op].infer == infer_given;
+    return op_infer(op) == infer_given;
 }
 
 /* The types are those of the file.  Inputs and results of the node's graphs must agree with
@@ -701,8 +701,8 @@ bool node_is_complex(const Node *n)
 bool node_infer(const Node *n, Type *out, Diag *d)
 {
     int errors = diag_errors(d);
-    return node_row(n)->infer(n, out, d) ||
-           diag_untold(d, errors, n->loc, "the infer rule of", node_row(n)->target);
+    return (n->custom ? n->custom->infer : op_infer(n->op))(n, out, d) ||
+           diag_untold(d, errors, n->loc, "the infer rule of", node_target(n));
 }
 
 /* Most rules are for real numbers.  Nodes with complex ones are checked when they are lowered. */

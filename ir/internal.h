@@ -13,6 +13,12 @@
 #include "ir/ops.def"
 InferFn infer_none;
 
+/* What the numbers in a row of op_info stand for; ir/rows.c writes these tables. */
+extern const char row_text[];
+extern InferFn *const row_infer[];
+extern CostFn *const row_cost[];
+extern ScratchFn *const row_scratch[];
+
 /* -- arguments of a rule: each reports and returns false if the node has no such argument
  * -------- */
 

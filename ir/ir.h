@@ -65,21 +65,30 @@ typedef int64_t CostFn(const Node *n);
 /* Returns the bytes that the kernel needs in addition to its arguments. */
 typedef int64_t ScratchFn(const Node *n);
 
-/* A row of ops.def. */
+/* A row of ops.def, as ir/rows.c writes it.  It has no pointers: texts and functions are numbers,
+ * and the functions below return what they stand for. */
 typedef struct OpInfo {
-    const char *target, *out, *schema;
-    unsigned flags;
-    Access access;
-    OpId functional;  /* the functional twin of an operator that writes its input, else OP_NONE */
-    unsigned inplace; /* bit i: output 0 may overlay the value of argument i */
-    InferFn *infer;
-    CostFn *cost;
-    ScratchFn *scratch;
-    bool has_decomp, has_kernel;
-    const char *decomp, *kernel, *expr, *c, *quant; /* the columns as text; "none" */
+    uint32_t target, out, schema, flags;
+    uint16_t kernel, expr, c, quant;
+    uint16_t functional; /* the twin of an operator that writes its input, else OP_NONE */
+    uint16_t inplace;    /* bit i: output 0 may overlay the value of argument i */
+    uint8_t access;      /* Access */
+    uint8_t infer, cost, scratch;
+    bool has_decomp, has_kernel, has_out;
+    bool has_template; /* its column `c` is not "none" */
+    bool mutates;      /* its schema marks an argument as written */
 } OpInfo;
 
 extern const OpInfo op_info[N_OPS];
+const char *op_target(OpId op);
+const char *op_out(OpId op); /* NULL: it has none */
+const char *op_schema_text(OpId op);
+/* The columns as text, which may be "none". */
+const char *op_kernel(OpId op), *op_expr(OpId op), *op_c(OpId op), *op_quant(OpId op);
+InferFn *op_infer(OpId op);
+int64_t node_cost(const Node *n);
+int64_t node_scratch(const Node *n);
+
 /* Classes of nodes in the cost model: the time of a class grows by one rule. */
 typedef enum Work {
     WORK_ARITHMETIC,
@@ -106,7 +115,9 @@ double node_seconds(const Node *n); /* the estimated time in the portable kernel
 /* An operator that a file of --ops describes: a row like those of ops.def, made at run time.  Its
  * nodes have the operator OP_CUSTOM and point to this. */
 typedef struct CustomOp {
-    OpInfo row; /* its column `c` is "custom" if the operator has a C function, else "none" */
+    OpInfo row; /* without texts and functions */
+    const char *target, *out; /* out is NULL if it has no kernel */
+    InferFn *infer;
     const struct Schema *schema;
     const char *name;     /* "mylib::swish", as in the file */
     Loc at;               /* where the file describes it */
@@ -129,6 +140,7 @@ const CustomOp *custom_ops_find(const CustomOps *c, const char *target); /* c ma
 bool namespace_is_taken(const char *name);
 
 const OpInfo *node_row(const Node *n); /* the node's row of ops.def, or that of its CustomOp */
+const char *node_target(const Node *n), *node_out(const Node *n);
 
 OpId op_find(const char *target);           /* OP_NONE: there is no such row */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
@@ -644,6 +656,7 @@ typedef struct SchemaArg {
     const char *name;
     const char *text; /* "SymInt[2]? stride=[1, 1]" for messages */
     SchemaType type;
+    unsigned kinds; /* bit k: a literal or value of this type may be of ArgKind k */
     bool is_list, is_optional, is_sym; /* the list itself may be none; see is_item_optional */
     bool is_item_optional, is_keyword, has_default;
     bool mutates; /* it is marked "(a!)" */

@@ -1,42 +1,90 @@
-/* ops.c -- the op table as data, and look-up in it. */
+/* ops.c -- look-up in the op table. */
 #include "ir/internal.h"
-#include <stdlib.h>
 #include <string.h>
 
-/* HAS(none) is 0, HAS(of any other name) is 1. */
-#define NOT_none ~, 0
-#define SECOND_(a, b, ...) b
-#define SECOND(...) SECOND_(__VA_ARGS__)
-#define HAS(name) SECOND(NOT_##name, 1, 0)
+const char *op_target(OpId op)
+{
+    return row_text + op_info[op].target;
+}
 
-const OpInfo op_info[N_OPS] = {
-#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
-           c, cost, scratch, quant)                                                                  \
-    [OP_##id] = {target, out, schema, flags, ACCESS_##access, OP_##functional, inplace, infer_##infer,            \
-                 cost_##cost, scratch_##scratch, HAS(decomp), HAS(kernel),                \
-                 #decomp, #kernel, #expr, #c, #quant},
-#include "ir/ops.def"
-};
+const char *op_out(OpId op)
+{
+    return op_info[op].has_out ? row_text + op_info[op].out : NULL;
+}
+
+const char *op_schema_text(OpId op)
+{
+    return row_text + op_info[op].schema;
+}
+
+const char *op_kernel(OpId op)
+{
+    return row_text + op_info[op].kernel;
+}
+
+const char *op_expr(OpId op)
+{
+    return row_text + op_info[op].expr;
+}
+
+const char *op_c(OpId op)
+{
+    return row_text + op_info[op].c;
+}
+
+const char *op_quant(OpId op)
+{
+    return row_text + op_info[op].quant;
+}
+
+InferFn *op_infer(OpId op)
+{
+    return row_infer[op_info[op].infer];
+}
+
+int64_t node_cost(const Node *n)
+{
+    return row_cost[op_info[n->op].cost](n);
+}
+
+int64_t node_scratch(const Node *n)
+{
+    return row_scratch[op_info[n->op].scratch](n);
+}
 
 const OpInfo *node_row(const Node *n)
 {
     return n->custom ? &n->custom->row : &op_info[n->op];
 }
 
-static int by_target(const void *key, const void *row)
+const char *node_target(const Node *n)
 {
-    return strcmp(key, ((const OpInfo *)row)->target);
+    return n->custom ? n->custom->target : op_target(n->op);
+}
+
+const char *node_out(const Node *n)
+{
+    return n->custom ? n->custom->out : op_out(n->op);
 }
 
 OpId op_find(const char *target)
 {
-    const OpInfo *row = bsearch(target, op_info, N_OPS, sizeof *op_info, by_target);
-    return row ? (OpId)(row - op_info) : OP_NONE;
+    int lo = 0, hi = N_OPS;
+    while (lo < hi) {
+        int at = (lo + hi) / 2, order = strcmp(target, op_target((OpId)at));
+        if (!order)
+            return (OpId)at;
+        if (order > 0)
+            lo = at + 1;
+        else
+            hi = at;
+    }
+    return OP_NONE;
 }
 
 bool op_mutates(OpId op)
 {
-    return strchr(op_info[op].schema, '!') != NULL; /* "(a!)": nothing else has one */
+    return op_info[op].mutates;
 }
 
 /* Written by hand, as strspn builds a table of the set at each call and names are asked for by the

@@ -4,12 +4,12 @@
 
 static bool has_out_kernel(const OpInfo *op)
 {
-    return op->out != NULL;
+    return op->has_out;
 }
 
 static bool has_template(const OpInfo *op)
 {
-    return strcmp(op->c, "none") != 0;
+    return op->has_template;
 }
 
 const Tail tail_pte = {
@@ -49,7 +49,7 @@ Session *session_new(Arena *a)
 bool session_takes(const Session *s, OpId op)
 {
     assert(op < N_OPS);
-    if (s->is_fixed_point && !strcmp(op_info[op].c, "attention"))
+    if (s->is_fixed_point && !strcmp(op_c(op), "attention"))
         return false; /* its products and its softmax are taken one by one */
     return s->tail->takes(&op_info[op]) && !(s->lacks && s->lacks[op]);
 }

@@ -138,7 +138,7 @@ static void add_node(const Split *s, RegionReport *r, int i)
     const Node *n = s->node[i];
     r->backend = s->p->session->backend[s->taker[i]];
     PUSH(s->p->arena, r->node, r->n_nodes, n);
-    r->macs = sum(r->macs, op_info[n->op].cost(n));
+    r->macs = sum(r->macs, node_cost(n));
     r->seconds += r->backend->cost(n);
     r->seconds_outside += node_seconds(n);
     for (int k = 0; k < n->n_out; k++)
@@ -222,7 +222,7 @@ static void report_rejected(const Split *s, int i, const char *method)
 {
     const Node *n = s->node[i];
     PartitionReport *to = s->p->session->partition;
-    Rejected r = {n->loc, n->op, method, s->refusal[i], op_info[n->op].cost(n),
+    Rejected r = {n->loc, n->op, method, s->refusal[i], node_cost(n),
                   node_seconds(n)};
     to->macs = sum(to->macs, r.macs);
     to->seconds += r.seconds;

@@ -175,7 +175,7 @@ static bool can_run(const Compare *c, const Graph *g, const char *pass)
     const State *s = first_without_bytes(g);
     if (n)
         note(c, pass, "@%s is not evaluated: node '%s' (%s) has no kernel", g->name,
-             n->loc.node ? n->loc.node : "?", node_row(n)->target);
+             n->loc.node ? n->loc.node : "?", node_target(n));
     else if (s)
         note(c, pass, "@%s is not evaluated: the bytes of '%s' are not at hand", g->name, s->fqn);
     return !n && !s;

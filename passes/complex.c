@@ -92,7 +92,7 @@ bool complex_is_pair(const Node *n)
 
 bool rewrite_complex(Rewrite *r, Node *n)
 {
-    const char *name = arena_printf(r->tmp, "complex.%s", op_info[n->op].target);
+    const char *name = arena_printf(r->tmp, "complex.%s", op_target(n->op));
     return rule_find(name) >= 0 ? rewrite_by_rule(r, n, name)
                                 : diag_unsupported(r->d, n->loc, "has no form for complex numbers");
 }

@@ -252,7 +252,7 @@ static void push_given(Play *p, Node *m, const Given *g)
     }
     if (used != g->n)
         play_wrong(p, arena_printf(p->r->tmp, "calls %s with arguments it has not",
-                                   node_row(m)->target));
+                                   node_target(m)));
 }
 
 static Arg place_node(Play *p, Node *m, const Given *g)
@@ -324,7 +324,7 @@ static void play_rule(Play *p, int rule, const Schema *of, const Given *g)
 {
     const RuleBody *body = rule_body(p->r->g->program, rule, p->r->d);
     if (body)
-        play_text(p, body, composites[rule].name, of, g);
+        play_text(p, body, composites.row[rule].name, of, g);
     else
         p->failed = true;
 }
@@ -343,7 +343,7 @@ Arg play_body(Play *p, const RuleBody *body)
 
 Arg play_own(Play *p)
 {
-    int rule = rule_find(op_info[p->n->op].target);
+    int rule = rule_find(op_target(p->n->op));
     p->n_results = 1;
     if (rule < 0 || p->depth)
         return play_wrong(p, "expects a rule of the operator that there is not");
@@ -366,7 +366,7 @@ static Arg call_rule(Play *p, int rule, const Schema *of, const Given *g)
 static Arg call_given(Play *p, OpId op, const Given *g)
 {
     const Schema *s = op_schema(p->r->g->program, op);
-    const char *target = op_info[op].target;
+    const char *target = op_target(op);
     int rule = rule_find(target), used = 0;
     for (int i = 0; i < s->n_args; i++)
         used += given_for(g, i, s->arg[i].name) >= 0;
@@ -699,5 +699,5 @@ bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name
 
 bool decomp_text(Rewrite *r, Node *n)
 {
-    return rewrite_by_rule(r, n, op_info[n->op].target);
+    return rewrite_by_rule(r, n, op_target(n->op));
 }

@@ -9,14 +9,26 @@
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-/* A rule.  `name` is the operator or function that it defines, `text` what follows: "(a, b)" if
- * it is a function, then "= e" or ": statements".  The table is generated and sorted by name. */
+/* A rule.  `name` is the operator or function that it defines; its text is what follows: "(a, b)"
+ * if it is a function, then "= e" or ": statements". */
 typedef struct Composite {
-    const char *name, *text;
+    const char *name;
+    uint32_t at; /* where its packed text begins */
+    uint32_t n;  /* how many bytes the text has once it is unpacked */
 } Composite;
 
-extern const Composite composites[], spelled[];
-extern const int n_composites, n_spelled;
+/* A file of rules as passes/texts.c packs it.  Rows are sorted by name. */
+typedef struct Composites {
+    const Composite *row;
+    int n;
+    const uint8_t *packed; /* a zero ends each text */
+    const uint8_t *pair;   /* c stands for the bytes at 2 c, 2 c + 1; zeros: for itself */
+} Composites;
+
+extern const Composites composites, spelled;
+
+/* Unpacks the text of a rule. */
+char *composite_text(Arena *a, const Composites *of, int i);
 
 /* -- forms: composite_parse.c ------------------------------------------------------------------ */
 

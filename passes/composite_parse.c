@@ -69,20 +69,23 @@ static bool enter(Reader *r)
     return !r->wrong;
 }
 
-/* Moves behind a sign or word, if it comes next. */
-static bool take(Reader *r, const char *what)
+static bool take_word(Reader *r, const char *what)
 {
-    if (*r->at <= '#') /* blanks, and what begins a comment */
-        skip_blank(r);
-    if (*r->at != *what || r->wrong)
-        return false;
     size_t n = strlen(what);
-    if (strncmp(r->at, what, n) != 0)
+    if (strncmp(r->at, what, n) != 0 || r->wrong)
         return false;
     if (is_letter(*what) ? is_letter(r->at[n]) || r->at[n] == '.' : *what == '=' && r->at[1] == '=')
         return false;
     r->at += n;
     return true;
+}
+
+/* Moves behind a sign or word, if it comes next. */
+static inline __attribute__((always_inline)) bool take(Reader *r, const char *what)
+{
+    if (*r->at <= '#') /* blanks, and what begins a comment */
+        skip_blank(r);
+    return *r->at == *what && take_word(r, what);
 }
 
 static void expect(Reader *r, const char *what)
@@ -127,7 +130,10 @@ static int local(Reader *r, const char *s)
 static Form *form(Reader *r, FormKind kind, int index)
 {
     Form *f = NEW(r->a, Form, 1);
-    *f = (Form){.kind = kind, .index = index, .rule = -1, .function = -1, .op = OP_NONE};
+    f->kind = kind;
+    f->index = index;
+    f->rule = f->function = -1;
+    f->op = OP_NONE;
     return f;
 }
 
@@ -502,11 +508,28 @@ static Form *block(Reader *r)
 
 /* -- rules ------------------------------------------------------------------------------------- */
 
+static char *unpack(char *to, const uint8_t *pair, uint8_t code)
+{
+    if (pair[2 * code])
+        return unpack(unpack(to, pair, pair[2 * code]), pair, pair[2 * code + 1]);
+    *to = (char)code;
+    return to + 1;
+}
+
+char *composite_text(Arena *a, const Composites *of, int i)
+{
+    char *s = arena_alloc(a, of->row[i].n + 1, 1), *to = s;
+    for (const uint8_t *code = of->packed + of->row[i].at; *code; code++)
+        to = unpack(to, of->pair, *code);
+    assert(to == s + of->row[i].n);
+    return s;
+}
+
 int rule_find(const char *s)
 {
-    int lo = 0, hi = n_composites;
+    int lo = 0, hi = composites.n;
     while (lo < hi) {
-        int at = (lo + hi) / 2, order = strcmp(s, composites[at].name);
+        int at = (lo + hi) / 2, order = strcmp(s, composites.row[at].name);
         if (!order)
             return at;
         if (order > 0)
@@ -548,14 +571,14 @@ static RuleBody *parsed(Reader *r)
 const RuleBody *rule_body(Program *p, int rule, Diag *d)
 {
     if (!p->rules)
-        p->rules = NEW(p->arena, const RuleBody *, n_composites + 1);
+        p->rules = NEW(p->arena, const RuleBody *, composites.n + 1);
     if (p->rules[rule])
         return p->rules[rule];
-    Reader r = {.a = p->arena, .at = composites[rule].text, .is_own = true};
+    Reader r = {.a = p->arena, .at = composite_text(p->arena, &composites, rule), .is_own = true};
     RuleBody *body = parsed(&r);
     if (r.wrong) {
         diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s",
-                   composites[rule].name, r.wrong, r.at);
+                   composites.row[rule].name, r.wrong, r.at);
         return NULL;
     }
     return p->rules[rule] = body;
@@ -581,7 +604,7 @@ static bool read_spelled(Reader *r, Spelled *to)
 OpId spelled_key(int rule)
 {
     char target[64];
-    const char *name = spelled[rule].name;
+    const char *name = spelled.row[rule].name;
     snprintf(target, sizeof target, "aten.%.*s.default", (int)strcspn(name, "."), name);
     return op_find(target);
 }
@@ -589,12 +612,12 @@ OpId spelled_key(int rule)
 const Spelled *spelled_rule(Program *p, int rule, Diag *d)
 {
     if (!p->spelled)
-        p->spelled = NEW(p->arena, const Spelled *, n_spelled + 1);
+        p->spelled = NEW(p->arena, const Spelled *, spelled.n + 1);
     if (p->spelled[rule])
         return p->spelled[rule];
-    Reader r = {.a = p->arena, .at = spelled[rule].text, .is_own = true};
+    Reader r = {.a = p->arena, .at = composite_text(p->arena, &spelled, rule), .is_own = true};
     Spelled *made = NEW(p->arena, Spelled, 1);
-    made->name = spelled[rule].name;
+    made->name = spelled.row[rule].name;
     if (!read_spelled(&r, made)) {
         diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s", made->name, r.wrong,
                    r.at);

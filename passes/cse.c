@@ -101,7 +101,7 @@ static void put_node(Words *w, const Node *n)
 {
     put_word(w, (uint64_t)n->op << 32 | (uint32_t)n->n_args);
     if (n->custom)
-        put_text(w, n->custom->row.target);
+        put_text(w, n->custom->target);
     for (int i = 0; i < n->n_args; i++)
         put_arg(w, n, &n->arg[i]);
     for (int i = 0; i < n->n_out; i++)

@@ -140,7 +140,7 @@ bool custom_rules_read(CustomOps *all, CustomOp *op, const CustomTexts *t, Diag 
     if (t->composite.text)
         rules->composite = read_rule(all->arena, &t->composite, op, all, false, d);
     op->rules = rules;
-    op->row.infer = infer_custom;
+    op->infer = infer_custom;
     op->row.has_decomp = rules->composite != NULL;
     return ok && (!t->composite.text || rules->composite);
 }

@@ -84,7 +84,7 @@ bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
         if (is_planned(n))
             level_ranks(&r, n);
         else if (op_info[n->op].flags & FITS)
-            ok = rewrite_by_rule(&r, n, arena_join(tmp, "kernel.", op_info[n->op].target)) && ok;
+            ok = rewrite_by_rule(&r, n, arena_join(tmp, "kernel.", op_target(n->op))) && ok;
     }
     rewrite_finish(&r);
     return ok && diag_errors(d) == errors;

@@ -265,7 +265,7 @@ static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *
         return through_windows(s, at, view, parent, x, out);
     default:
         return diag_unsupported(s->d, at->loc, "writes through '%s' (%s), which has no inverse",
-                                view->loc.node, op_info[view->op].target);
+                                view->loc.node, op_target(view->op));
     }
 }
 

@@ -51,7 +51,7 @@ static double nearest(double v)
 /* x times or by a number; else NULL. */
 static const Value *read_scaling(const Node *n, double *by)
 {
-    const char *expr = op_info[n->op].expr;
+    const char *expr = op_expr(n->op);
     const bool is_by = !strcmp(expr, "div_scalar");
     if ((!is_by && strcmp(expr, "mul_scalar") != 0) || !arg_number(n, arg_find(n, "other"), by))
         return NULL;
@@ -191,7 +191,7 @@ static bool fuse_norm(Fixed *f, Node *n, const Node *norm, const QParams *to)
 static bool is_cast(const Node *n)
 {
     const Value *x = n->n_in == 1 ? first_operand(n) : NULL;
-    return x && !strcmp(op_info[n->op].c, "cast") && n->out[0]->type.dtype == ETC_F32 &&
+    return x && !strcmp(op_c(n->op), "cast") && n->out[0]->type.dtype == ETC_F32 &&
            (x->type.dtype == ETC_U8 || x->type.dtype == ETC_I8);
 }
 
@@ -220,7 +220,7 @@ static bool look(Fixed *f, Node *n)
     const Value *scaled = read_scaling(at, &by);
     if (scaled && scaled->def && is_read_once(f, scaled))
         at = scaled->def;
-    if (!strcmp(op_info[at->op].c, "matmul") && at->out[0]->type.rank == 3)
+    if (!strcmp(op_c(at->op), "matmul") && at->out[0]->type.rank == 3)
         return fuse_matmul(f, n, at, by, &to);
     return at != to.x->def || fuse_norm(f, n, at, &to);
 }

@@ -27,7 +27,8 @@ typedef struct Grouping {
 static bool is_bare(const Node *n)
 {
     const OpInfo *row = &op_info[n->op];
-    return row->flags & (VIEW | CHECK) || !strcmp(row->c, "none") || n->custom || !strcmp(row->c, "cat") ||
+    return row->flags & (VIEW | CHECK) || !row->has_template || n->custom ||
+           !strcmp(op_c(n->op), "cat") ||
            group_body(n) || !n->n_out;
 }
 
@@ -146,7 +147,7 @@ static Arg named(const char *key, Arg a)
 
 static const char *anchor_name(const Cluster *c)
 {
-    return c->n_stages ? "stream" : c->anchor ? op_info[c->anchor->op].c : "none";
+    return c->n_stages ? "stream" : c->anchor ? op_c(c->anchor->op) : "none";
 }
 
 static void push_arguments(Node *group, const Outline *o, const Cluster *c)
@@ -184,7 +185,7 @@ static bool check_templates(const Graph *g, Diag *d)
                        group_body(n) || !n->n_out || n->out[0]->type.rank == SCALAR;
         if (!is_free && n->custom && !n->custom->function)
             ok = custom_is_not_taken(n, "c", d);
-        else if (!is_free && !strcmp(op_info[n->op].c, "none"))
+        else if (!is_free && !strcmp(op_c(n->op), "none"))
             ok = diag_unsupported(d, n->loc, "emit-c has no template for this operator");
     }
     return ok;

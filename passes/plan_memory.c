@@ -160,7 +160,7 @@ static int64_t largest_scratch(const Graph *g)
 {
     int64_t most = 0;
     for (const Node *n = g->first; n; n = n->next) {
-        int64_t bytes = op_info[n->op].scratch(n);
+        int64_t bytes = node_scratch(n);
         for (const Graph *inner = NULL; (inner = region_planned(n, inner));) {
             int64_t within = largest_scratch(inner);
             bytes = within > bytes ? within : bytes;

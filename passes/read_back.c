@@ -290,7 +290,7 @@ static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
     bool *has = NEW(tmp, bool, N_OPS + 1), ok = true;
     for (const Node *n = g->first; n; n = n->next)
         has[n->op] = true;
-    for (int i = 0; i < n_spelled; i++) {
+    for (int i = 0; i < spelled.n; i++) {
         if (!has[spelled_key(i)])
             continue;
         const Spelled *rule = spelled_rule(g->program, i, d);

@@ -222,8 +222,8 @@ static bool windows_differ(const Node *n)
  * elements, a resize (which rounds between two bytes), a maximum along axes. */
 static bool keeps_bytes(const Node *n)
 {
-    const char *c = op_info[n->op].c;
-    const bool shares = !strcmp(op_info[n->op].quant, "same_scale"),
+    const char *c = op_c(n->op);
+    const bool shares = !strcmp(op_quant(n->op), "same_scale"),
                is_image = n->out[0]->type.rank == 4;
     return n->graph->program->session->is_fixed_point && type_is_static(n->out[0]->type) &&
            ((shares && (!strcmp(c, "pieces") || !strcmp(c, "reduce"))) ||
@@ -285,7 +285,7 @@ Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Va
     }
     const char *name = arena_printf(p->arena, "%s.%d", at->out[0]->name, graph_number(r->g));
     Value *v = node_add_out(m, name, at->out[0]->type);
-    if (!schema_check(m, r->d) || !op_info[m->op].infer(m, &t, r->d))
+    if (!schema_check(m, r->d) || !op_infer(m->op)(m, &t, r->d))
         return NULL;
     value_set_type(v, t);
     graph_insert(r->g, at, m);

@@ -7,7 +7,7 @@
 
 static bool has_kernel(const Node *n)
 {
-    return node_row(n)->out || op_is_instruction(n->op);
+    return node_out(n) || op_is_instruction(n->op);
 }
 
 /* Reports a node that computes with a dtype that kernels only move and cast. */
@@ -15,10 +15,10 @@ static bool can_compute(const Node *n, Diag *d)
 {
     /* names in the column `c` */
     static const char *const families[] = {"pointwise", "compare", "reduce", "order"};
-    const OpInfo *row = node_row(n);
+    const char *c = op_c(n->op);
     bool computes = false;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        computes = computes || (!strcmp(row->c, families[i]) && strcmp(row->expr, "copy") != 0);
+        computes = computes || (!strcmp(c, families[i]) && strcmp(op_expr(n->op), "copy") != 0);
     if (!computes)
         return true;
     for (int i = 0; i < n->n_in; i++) {

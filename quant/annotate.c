@@ -21,7 +21,7 @@
 
 bool is_class(const Node *n, const char *quant)
 {
-    return !strcmp(op_info[n->op].quant, quant);
+    return !strcmp(op_quant(n->op), quant);
 }
 
 bool weights_of(const Node *n, Weighted *v)
@@ -100,7 +100,7 @@ static unsigned kernel_spec(const Node *n)
         return is_fixed_point ? SPEC_STATIC : 0;
     if (is_fixed_point && has_fixed_point(n))
         return SPEC_STATIC | (n->op == OP_BMM ? SPEC_SCALE_JOINS : 0);
-    if (is_fixed_point && !strcmp(op_info[n->op].c, "upsample"))
+    if (is_fixed_point && !strcmp(op_c(n->op), "upsample"))
         return SPEC_STATIC | SPEC_SHARED; /* the results are rounded to bytes */
     return is_class(n, "same_scale") || is_class(n, "clamp") ? SPEC_STATIC | SPEC_SHARED : 0;
 }
@@ -122,7 +122,7 @@ static bool is_f32(const Value *v)
 
 static bool is_quantize(const Node *n)
 {
-    return n && !strncmp(op_info[n->op].target, "quantized_decomposed.", 21);
+    return n && !strncmp(op_target(n->op), "quantized_decomposed.", 21);
 }
 
 /* Returns whether there is a quantize or dequantize before or after n.  A model that is already

@@ -65,7 +65,7 @@ static const char *backend_name(const Backend *b)
 static bool rule_matches(const QuantRule *r, const Node *n, const Backend *b)
 {
     return (!r->name || glob_matches(r->name, name_of(n), 0)) &&
-           (!r->op || op_matches(r->op, node_row(n)->target)) &&
+           (!r->op || op_matches(r->op, node_target(n))) &&
            (!r->module || glob_matches(r->module, module_of(n), '.')) &&
            (!r->backend || glob_matches(r->backend, backend_name(b), 0));
 }
@@ -146,9 +146,9 @@ static void offer(Arena *tmp, Nearest *f, const char *text)
 static void offer_node(Check *c, const Node *n, const Backend *b)
 {
     char stem[64];
-    op_stem(node_row(n)->target, stem);
+    op_stem(node_target(n), stem);
     offer(c->tmp, &c->field[F_NAME], name_of(n));
-    offer(c->tmp, &c->field[F_OP], node_row(n)->target);
+    offer(c->tmp, &c->field[F_OP], node_target(n));
     offer(c->tmp, &c->field[F_OP], stem);
     offer(c->tmp, &c->field[F_MODULE], module_of(n));
     offer(c->tmp, &c->field[F_BACKEND], backend_name(b));

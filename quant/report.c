@@ -90,12 +90,12 @@ static const Value *value_named(const Names *t, const char *name)
 
 static bool is_dequantize(const Node *n)
 {
-    return n && !strncmp(op_info[n->op].target, "quantized_decomposed.dequantize", 31);
+    return n && !strncmp(op_target(n->op), "quantized_decomposed.dequantize", 31);
 }
 
 static bool is_quantize(const Node *n)
 {
-    return n && !strncmp(op_info[n->op].target, "quantized_decomposed.quantize", 29);
+    return n && !strncmp(op_target(n->op), "quantized_decomposed.quantize", 29);
 }
 
 /* The node that makes v of integers or halves, seen through views; NULL: none does. */
@@ -287,7 +287,7 @@ static void find_layers(Measure *m)
         if (!n->n_out || !is_compared(n->out[0]))
             continue;
         const Value *twin = value_named(&names, n->out[0]->name);
-        bool is_layer = op_info[n->op].cost(n) > 0 || !twin || is_touched(twin->def, &u);
+        bool is_layer = node_cost(n) > 0 || !twin || is_touched(twin->def, &u);
         if (is_layer)
             add_layer(m, n, twin, &u, was, is);
     }

@@ -8,6 +8,7 @@
 #include "compiler/import/import.h"
 #include "ir/table.h"
 #include <dirent.h>
+#include <string.h>
 
 /* -- bounds -------------------------------------------------------------------------------- */
 
@@ -95,7 +96,14 @@ bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool h
  * document, so it is only for messages. */
 const char *json_path(const JsonDoc *doc, const Json *v, Arena *a);
 
-const Json *json_get(const Json *object, const char *key);
+const Json *json_get_n(const Json *object, const char *key, size_t n); /* a key of n bytes */
+static inline const Json *json_get(const Json *object, const char *key)
+{
+    return json_get_n(object, key, strlen(key));
+}
+/* Calls `seen` for the value of each field of that name, in v and in all that v contains. */
+typedef void JsonSeen(const Json *value, void *with);
+void json_find(const Json *v, const char *key, JsonSeen *seen, void *with);
 bool json_is_object(const Json *v); /* false if v is NULL; so are all below */
 bool json_is_array(const Json *v);
 bool json_is_string(const Json *v);

@@ -35,14 +35,24 @@ static yyjson_val *next_key(yyjson_val *key)
     return unsafe_yyjson_get_next(key + 1);
 }
 
+/* One bit of 64, which keys of other lengths or letters seldom share. */
+static uint64_t bit_of(yyjson_val *key)
+{
+    size_t n = unsafe_yyjson_get_len(key);
+    const char *s = unsafe_yyjson_get_str(key); /* with a zero at its end */
+    return (uint64_t)1 << ((5 * n + 3 * (unsigned char)s[0] + (unsigned char)s[n / 2]) & 63);
+}
+
 /* The repeated key of a small object, or NULL. */
 static yyjson_val *find_repeated(yyjson_val *object, size_t n)
 {
     yyjson_val *a = object + 1;
-    for (size_t i = 1; i < n; i++) {
+    uint64_t seen = bit_of(a), bit;
+    for (size_t i = 1; i < n; i++, seen |= bit) {
         a = next_key(a);
+        bit = bit_of(a);
         yyjson_val *b = object + 1;
-        for (size_t k = 0; k < i; k++, b = next_key(b))
+        for (size_t k = 0; k < i && seen & bit; k++, b = next_key(b))
             if (same_key(a, b))
                 return a;
     }
@@ -128,16 +138,28 @@ bool json_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag 
 
 /* -- walking ----------------------------------------------------------------------------- */
 
-const Json *json_get(const Json *object, const char *key)
+const Json *json_get_n(const Json *object, const char *key, size_t len)
 {
     if (!json_is_object(object))
         return NULL;
-    size_t len = strlen(key);
     yyjson_val *k = val(object) + 1;
     for (int n = json_count(object); n; n--, k = next_key(k))
         if (unsafe_yyjson_get_len(k) == len && !memcmp(unsafe_yyjson_get_str(k), key, len))
             return unsafe_yyjson_is_null(k + 1) ? NULL : json(k + 1);
     return NULL;
+}
+
+void json_find(const Json *v, const char *key, JsonSeen *seen, void *with)
+{
+    size_t n = strlen(key);
+    yyjson_val *at = val(v), *end = at ? unsafe_yyjson_get_next(at) : NULL;
+    for (; at < end; at++) {
+        yyjson_val *k = at + 1;
+        size_t left = unsafe_yyjson_is_obj(at) ? unsafe_yyjson_get_len(at) : 0;
+        for (; left; left--, k = next_key(k))
+            if (unsafe_yyjson_get_len(k) == n && !memcmp(unsafe_yyjson_get_str(k), key, n))
+                seen(json(k + 1), with);
+    }
 }
 
 bool json_is_object(const Json *v)

@@ -85,31 +85,16 @@ static bool is_untold(const char *name)
 }
 
 /* Marks the sizes that an expression names. */
-static void mark_named(Pt2 *p, const char *s)
+static void mark_named(const Json *expression, void *pt2)
 {
-    static const char in_names[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    char name[32];
-    for (s += strcspn(s, in_names); *s; s += strcspn(s, in_names)) {
-        size_t n = strspn(s, in_names);
-        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : 0), s);
-        SizeName *size = table_find_text(&p->symbols, name);
+    const Pt2 *p = pt2;
+    const char *s = json_string(expression);
+    for (size_t n; s && *s; s += n ? n : 1) {
+        for (n = 0; isalnum((unsigned char)s[n]) || s[n] == '_';)
+            n++;
+        SizeName *size = n ? table_find(&p->symbols, s, n) : NULL;
         if (size)
             size->is_named = true;
-        s += n;
-    }
-}
-
-/* Looks at all expressions of a graph.  Ranges of sizes that torch.export has replaced or that a
- * loop carries stay behind in its files, though nothing speaks of them. */
-static void find_named(Pt2 *p, const Json *at, int depth)
-{
-    enum { MOST = 100 }; /* symbols that are nested deeper are made when they are read */
-    for (JsonIter it = json_iter(at); depth < MOST && json_next(&it);) {
-        const char *s = it.key && !strcmp(it.key, "expr_str") ? json_string(it.value) : NULL;
-        if (s)
-            mark_named(p, s);
-        else
-            find_named(p, it.value, depth + 1);
     }
 }
 
@@ -130,8 +115,10 @@ static bool read_symbols(Pt2 *p)
         table_at_text(&p->symbols, it.key)->ptr = n;
         any = true;
     }
+    /* The files keep ranges of sizes that torch.export has replaced or that a loop carries, though
+     * no expression names them. */
     if (any)
-        find_named(p, json_get(p->doc.root, "graph_module"), 0);
+        json_find(json_get(p->doc.root, "graph_module"), "expr_str", mark_named, p);
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
         SizeName *n = it.key ? table_find_text(&p->symbols, it.key) : NULL;
         if (n && n->is_named && !n->symbol && !is_untold(it.key))

@@ -679,7 +679,7 @@ static OpId functional_of(Arena *tmp, const char *target)
         return OP_NONE;
     const char *kernel = arena_printf(tmp, "aten::%s", target + start);
     for (int i = 0; i < N_OPS; i++)
-        if (op_info[i].out && !strcmp(op_info[i].out, kernel))
+        if (op_out(i) && !strcmp(op_out(i), kernel))
             return (OpId)i;
     const char *end = target + n - 4;
     int length = (int)(n - 4);
@@ -783,8 +783,8 @@ static const char *other_overload(const char *target)
     const char *dot = strrchr(target, '.');
     size_t len = dot ? (size_t)(dot + 1 - target) : 0;
     for (int i = 0; len && i < N_OPS; i++)
-        if (!strncmp(op_info[i].target, target, len))
-            return op_info[i].target;
+        if (!strncmp(op_target(i), target, len))
+            return op_target(i);
     return NULL;
 }
 
@@ -874,7 +874,7 @@ bool pt2_node(Scope *s, const Json *node)
         return pt2_malformed(s->in, node, "target", "a string");
     target += strncmp(target, ops, strlen(ops)) ? 0 : strlen(ops);
     OpId op = op_find(strcmp(target, "aten.item.default") ? target
-                                                          : op_info[OP_LOCAL_SCALAR_DENSE].target);
+                                                          : op_target(OP_LOCAL_SCALAR_DENSE));
     const CustomOp *custom =
         op == OP_NONE ? custom_ops_find(s->in->program->custom, target) : NULL;
     op = custom || op == OP_CUSTOM ? OP_NONE : op; /* no export has ours */

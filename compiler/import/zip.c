@@ -91,7 +91,7 @@ static bool is_safe_name(const char *s, size_t n)
     size_t start = 0; /* of the current component */
     for (size_t i = 0; i <= n; i++) {
         if (i < n && s[i] != '/') {
-            if ((unsigned char)s[i] < ' ' || strchr("\\:\x7f", s[i]))
+            if ((unsigned char)s[i] < ' ' || s[i] == '\\' || s[i] == ':' || s[i] == '\x7f')
                 return false;
             continue;
         }

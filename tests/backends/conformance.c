@@ -197,7 +197,7 @@ Test(backend, says_the_same_twice_and_why_not)
                 bool is = subject[b]->takes(n, &u, &r[0]);
                 cr_expect_eq(is, subject[b]->takes(n, &u, &r[1]));
                 cr_expect(is || r[0].why, "%s refuses %s", subject[b]->name,
-                          op_info[n->op].target);
+                          op_target(n->op));
                 cr_expect(!is || (subject[b]->cost(n) > 0 && isfinite(subject[b]->cost(n))));
             }
             arena_free(m.arena);

@@ -444,7 +444,7 @@ static bool is_small(const Graph *g, How h, Diag *d)
     int n = 0;
     int64_t cost = 0;
     for (const Node *x = g->first; x; x = x->next, n++) {
-        if (!add_ok(cost, op_info[x->op].cost(x), &cost) || cost > MOST_COST)
+        if (!add_ok(cost, node_cost(x), &cost) || cost > MOST_COST)
             return diag_error(d, x->loc, "too much to be worth a try");
         for (int i = 0; i < x->n_out && h.recipe >= 0; i++)
             if (is_large(x->out[i]->type))

@@ -58,7 +58,7 @@ static void check_program(Program *p, Diag *d)
     check_fixed_point(p, d);
     for (int i = 0; i < p->n_methods; i++)
         for (const Node *n = p->method[i]->first; n; n = n->next)
-            if (op_info[n->op].cost(n) < 0 || op_info[n->op].scratch(n) < 0)
+            if (node_cost(n) < 0 || node_scratch(n) < 0)
                 __builtin_trap();
 }
 

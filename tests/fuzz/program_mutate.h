@@ -285,7 +285,7 @@ static inline void add_node(Graph *g, Draw *r, Diag *d)
     for (int i = 0; i < n_outs && i < MOST_OUTS; i++) /* where no rule infers, types stay these */
         node_add_out(n, arena_printf(g->program->arena, "new%u.%d", draw_below(r, 65536), i),
                      n->n_in ? n->in[0]->type : (Type){0});
-    if (!n_outs || n_outs > MOST_OUTS || !schema_check(n, d) || !op_info[op].infer(n, type, d))
+    if (!n_outs || n_outs > MOST_OUTS || !schema_check(n, d) || !op_infer(op)(n, type, d))
         return;
     for (int i = 0; i < n_outs; i++)
         n->out[i]->type = type[i];
@@ -363,7 +363,7 @@ static inline bool retype(Graph *g, Diag *d)
 {
     for (Node *n = g->first; n; n = n->next) {
         Type *out = NEW(g->program->arena, Type, n->n_out + 1);
-        if (!schema_check(n, d) || !op_info[n->op].infer(n, out, d))
+        if (!schema_check(n, d) || !op_infer(n->op)(n, out, d))
             return false;
         for (int i = 0; i < n->n_out; i++)
             if (!n->out[i]->type.is_none)

@@ -45,7 +45,7 @@ Test(infer, types_are_torchs_and_what_torch_refuses_is_refused)
     Diag quiet = {.out = open_memstream(&said, &len)};
     for (const Node *n = bad->method[0]->first; n; n = n->next, n_bad++) {
         Type out[8];
-        cr_expect_not(op_info[n->op].infer(n, out, &quiet), "line %d: %s was accepted", n->loc.line,
+        cr_expect_not(op_infer(n->op)(n, out, &quiet), "line %d: %s was accepted", n->loc.line,
                       n->loc.op);
         cr_expect_eq(quiet.n[FAULT_MODEL], n_bad + 1, "line %d: not one message", n->loc.line);
     }
@@ -104,7 +104,7 @@ static char *instance(const char *call, const char *n, const char *m)
 static bool infer_first_node(Arena *a, const char *text, Type *out, Diag *d)
 {
     const Node *n = parse(a, text, d)->method[0]->first;
-    return op_info[n->op].infer(n, out, d);
+    return op_infer(n->op)(n, out, d);
 }
 
 static void check_template(const char *call, Diag *quiet)
@@ -379,9 +379,9 @@ static void expect_cost(const char *node, int64_t macs, int64_t scratch)
              "%%a: f32[%%n,5], %%b: f32[5,7], %%o: f32[%%u,5]) { %s return }",
              node);
     const Node *n = parse(a, text, &d)->method[0]->first;
-    cr_expect_eq(op_info[n->op].cost(n), macs, "%s costs %lld", node,
-                 (long long)op_info[n->op].cost(n));
-    cr_expect_eq(op_info[n->op].scratch(n), scratch, "%s", node);
+    cr_expect_eq(node_cost(n), macs, "%s costs %lld", node,
+                 (long long)node_cost(n));
+    cr_expect_eq(node_scratch(n), scratch, "%s", node);
     arena_free(a);
 }
 

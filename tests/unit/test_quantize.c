@@ -338,7 +338,7 @@ static int count_op(const Program *p, const char *target)
 {
     int n = 0;
     for (const Node *at = p->method[0]->first; at; at = at->next)
-        n += strstr(op_info[at->op].target, target) != NULL;
+        n += strstr(op_target(at->op), target) != NULL;
     return n;
 }
 

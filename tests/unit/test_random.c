@@ -153,7 +153,7 @@ static bool takes_tensors(Gen *r, OpId op, int n)
 {
     const OpInfo *row = &op_info[op];
     const Schema *s = op_schema(r->p, op);
-    if (!strcmp(row->expr, "none") || !row->has_kernel || is_wild(op) || s->n_outs != 1)
+    if (!row->expr || !row->has_kernel || is_wild(op) || s->n_outs != 1)
         return false;
     for (int i = 0; i < s->n_args; i++) {
         const SchemaArg *a = &s->arg[i];

@@ -43,7 +43,7 @@ static int n_passed(Program *p, OpId op)
 static int n_written(Program *p, OpId op)
 {
     const Schema *s = op_schema(p, op);
-    const char *gives = strstr(op_info[op].schema, "-> ");
+    const char *gives = strstr(op_schema_text(op), "-> ");
     if (!strcmp(gives, "-> Scalar") || !strcmp(gives, "-> SymInt") || op == OP_ET_VIEW)
         return 0;
     return s->n_outs < 0 ? 1 : s->n_outs;
@@ -67,19 +67,19 @@ Test(tables, a_pte_calls_the_kernel_of_the_row)
     int n = 0;
     for (int op = 0; op < N_OPS; op++) {
         const OpInfo *info = &op_info[op];
-        if (!info->out || !info->has_kernel)
+        if (!op_out((OpId)op) || !info->has_kernel)
             continue;
-        const EtcKernelRow *row = row_of(info->out);
-        cr_assert_not_null(row, "%s: kernels.def has no %s", info->target, info->out);
+        const EtcKernelRow *row = row_of(op_out((OpId)op));
+        cr_assert_not_null(row, "%s: kernels.def has no %s", op_target((OpId)op), op_out((OpId)op));
         cr_expect(row->run == kernel_of[op], "%s: %s is another function than etc_%s",
-                  info->target, info->out, info->kernel);
+                  op_target((OpId)op), op_out((OpId)op), op_kernel((OpId)op));
         cr_expect_eq(row->n_args, n_passed(p, (OpId)op), "%s: %s takes %d arguments, the row %d",
-                     info->target, info->out, (int)row->n_args, n_passed(p, (OpId)op));
+                     op_target((OpId)op), op_out((OpId)op), (int)row->n_args, n_passed(p, (OpId)op));
         cr_expect_eq(row->n_outs, n_written(p, (OpId)op), "%s: %s writes %d arguments, the row %d",
-                     info->target, info->out, (int)row->n_outs, n_written(p, (OpId)op));
-        cr_expect(!row->n_outs || row->first_out + row->n_outs == row->n_args, "%s", info->out);
+                     op_target((OpId)op), op_out((OpId)op), (int)row->n_outs, n_written(p, (OpId)op));
+        cr_expect(!row->n_outs || row->first_out + row->n_outs == row->n_args, "%s", op_out((OpId)op));
         cr_expect(!row->n_outs || row->inplace == passed_inplace(p, (OpId)op),
-                  "%s: %s may overlay %#x, the row %#x", info->target, info->out,
+                  "%s: %s may overlay %#x, the row %#x", op_target((OpId)op), op_out((OpId)op),
                   (unsigned)row->inplace, passed_inplace(p, (OpId)op));
         n++;
     }
@@ -93,11 +93,11 @@ Test(tables, every_row_has_a_way)
 {
     for (int op = 0; op < N_OPS; op++) {
         const OpInfo *info = &op_info[op];
-        bool is_ours = !strncmp(info->target, "etc.", 4) ||
-                       !strncmp(info->target, "higher_order.", 13) ||
-                       !strncmp(info->target, "quantized_decomposed.", 21);
+        bool is_ours = !strncmp(op_target((OpId)op), "etc.", 4) ||
+                       !strncmp(op_target((OpId)op), "higher_order.", 13) ||
+                       !strncmp(op_target((OpId)op), "quantized_decomposed.", 21);
         cr_expect(is_ours || info->has_decomp || info->functional != OP_NONE || info->has_kernel ||
                       info->flags & CHECK,
-                  "%s has neither decomp, functional twin nor kernel", info->target);
+                  "%s has neither decomp, functional twin nor kernel", op_target((OpId)op));
     }
 }

@@ -1,0 +1,129 @@
+/* rows.c -- build tool: writes the table of ops.def in a compact form, OpInfo of ir.h.
+ *
+ *     rows OUT.c
+ *
+ * A row has numbers where ops.def has texts and functions: a text is found in one array, where equal
+ * ones are the same, and a function in an array of those of its column.  So nothing in the rows is
+ * relocated when the program starts.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Row {
+    const char *id, *target, *out, *schema, *flags, *access, *functional, *inplace, *infer, *decomp,
+        *kernel, *expr, *c, *cost, *scratch, *quant;
+} Row;
+
+static const Row row[] = {
+#define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
+           c, cost, scratch, quant)                                                                  \
+    {#id, target, out, schema, #flags, #access, #functional, #inplace, #infer, #decomp, #kernel,     \
+     #expr, #c, #cost, #scratch, #quant},
+#include "ir/ops.def"
+};
+
+enum { N_ROWS = sizeof row / sizeof *row, MAX_TEXTS = 5 * N_ROWS };
+
+/* Texts in the order in which they were first asked for. */
+typedef struct Texts {
+    const char *text[MAX_TEXTS];
+    int at[MAX_TEXTS], n, bytes;
+} Texts;
+
+static int find(const Texts *t, const char *s)
+{
+    int i = 0;
+    while (i < t->n && strcmp(t->text[i], s) != 0)
+        i++;
+    return i;
+}
+
+/* The number of a text among others. */
+static int number(Texts *t, const char *s)
+{
+    int i = find(t, s);
+    if (i == t->n) {
+        t->text[t->n++] = s;
+        t->at[i] = t->bytes;
+        t->bytes += (int)strlen(s) + 1;
+    }
+    return i;
+}
+
+/* Where a text stands; "none" is first. */
+static int place(Texts *t, const char *s)
+{
+    return t->at[number(t, s ? s : "none")];
+}
+
+static bool is_some(const char *s)
+{
+    return s && strcmp(s, "none") != 0;
+}
+
+/* Short texts are first, as rows have 16 bits for their places. */
+static void write_rows(FILE *f, Texts *all, Texts *infer, Texts *cost, Texts *scratch)
+{
+    number(all, "none");
+    for (int i = 0; i < N_ROWS; i++)
+        place(all, row[i].kernel), place(all, row[i].expr), place(all, row[i].c),
+            place(all, row[i].quant);
+    if (all->bytes > 65535) {
+        fprintf(stderr, "rows: the short texts of ops.def are too long\n");
+        exit(1);
+    }
+    fprintf(f, "const OpInfo op_info[N_OPS] = {\n");
+    for (int i = 0; i < N_ROWS; i++) {
+        const Row *r = &row[i];
+        fprintf(f, "    {%d, %d, %d, %s, ", place(all, r->target), place(all, r->out),
+                place(all, r->schema), r->flags);
+        fprintf(f, "%d, %d, %d, %d, ", place(all, r->kernel), place(all, r->expr),
+                place(all, r->c), place(all, r->quant));
+        fprintf(f, "OP_%s, %s, ACCESS_%s, %d, %d, %d, ", r->functional, r->inplace, r->access,
+                number(infer, r->infer), number(cost, r->cost), number(scratch, r->scratch));
+        fprintf(f, "%d, %d, %d, %d, %d},\n", is_some(r->decomp), is_some(r->kernel),
+                r->out != NULL, is_some(r->c),
+                strchr(r->schema, '!') != NULL); /* "(a!)": nothing else has one */
+    }
+    fprintf(f, "};\n");
+}
+
+static void write_functions(FILE *f, const char *type, const char *column, const Texts *t)
+{
+    fprintf(f, "\n%s *const row_%s[] = {\n", type, column);
+    for (int i = 0; i < t->n; i++)
+        fprintf(f, "    %s_%s,\n", column, t->text[i]);
+    fprintf(f, "};\n");
+}
+
+/* As numbers, since C promises no strings as long. */
+static void write_texts(FILE *f, const Texts *t)
+{
+    fprintf(f, "\nconst char row_text[] = {");
+    for (int i = 0; i < t->n; i++) {
+        fputs("\n    ", f);
+        for (const char *s = t->text[i]; *s; s++)
+            fprintf(f, "%d,", *s);
+        fputs("0,", f);
+    }
+    fprintf(f, "\n};\n");
+}
+
+int main(int argc, char **argv)
+{
+    static Texts all, infer, cost, scratch;
+    FILE *f = argc == 2 ? fopen(argv[1], "w") : NULL;
+    if (!f) {
+        fprintf(stderr, "rows: expects a file that can be written\n");
+        return 1;
+    }
+    fputs("#include \"ir/internal.h\"\n\n", f);
+    write_rows(f, &all, &infer, &cost, &scratch);
+    write_functions(f, "InferFn", "infer", &infer);
+    write_functions(f, "CostFn", "cost", &cost);
+    write_functions(f, "ScratchFn", "scratch", &scratch);
+    write_texts(f, &all);
+    return fclose(f) != 0;
+}
