@@ -451,6 +451,12 @@ bool permute_swaps_last(const Permute *p)
     return ok;
 }
 
+Value *permute_build(Graph *g, Node *before, Loc loc, Value *x, const int64_t *axis, Diag *d)
+{
+    Node *n = build(g, before, loc, OP_PERMUTE, d, "vI", x, x->type.rank, axis);
+    return n ? n->out[0] : NULL;
+}
+
 /* -- pointwise --------------------------------------------------------------------------------- */
 
 bool clamp_read(const Node *n, Clamp *c)

@@ -162,6 +162,7 @@ typedef struct Permute {
 
 bool permute_read(const Node *n, Permute *p);
 bool permute_swaps_last(const Permute *p); /* it only exchanges the last two axes */
+Value *permute_build(Graph *g, Node *before, Loc loc, Value *x, const int64_t *axis, Diag *d);
 
 /* -- pointwise --------------------------------------------------------------------------------- */
 

@@ -116,9 +116,8 @@ static bool through_permute(Pass *s, Node *at, const Node *view, Value *x, Value
         return false;
     for (int i = 0; i < p.rank; i++)
         back[p.axis[i]] = i;
-    Node *n = build(s->g, at, at->loc, OP_PERMUTE, s->d, "vI", x, p.rank, back);
-    *out = n ? n->out[0] : NULL;
-    return n != NULL;
+    *out = permute_build(s->g, at, at->loc, x, back, s->d);
+    return *out != NULL;
 }
 
 /* Builds the parent with [start, end) of an axis replaced by x: a concat of the part before, x,

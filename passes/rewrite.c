@@ -255,8 +255,7 @@ Value *build_pair(Rewrite *r, Node *at, OpId op, Value *a, Value *b)
 
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis)
 {
-    Node *v = build(r->g, at, at->loc, OP_PERMUTE, r->d, "vI", x, x->type.rank, axis);
-    return v ? v->out[0] : NULL;
+    return permute_build(r->g, at, at->loc, x, axis, r->d);
 }
 
 Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)

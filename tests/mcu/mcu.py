@@ -47,7 +47,7 @@ CORES = {
 }
 # What gcc calls for arithmetic that the instructions have not.
 LONG_DIVISION = ("__aeabi_ldivmod", "__aeabi_uldivmod", "__divdi3", "__udivdi3", "__moddi3", "__umoddi3")
-SOFT_FLOAT = ("__aeabi_f", "__aeabi_d", "__aeabi_i2", "__aeabi_ui2", "__add", "__sub", "__mul", "__div", "__fix", "__float")
+SOFT_FLOAT = re.compile(r"__aeabi_([fd]|u?i2[fd]|[u]?l2[fd])|__(add|sub|mul|div|neg|fix|float|extend|trunc|eq|ne|lt|le|gt|ge|unord)\w*[sd]f")
 CALL = "INPUT,OUTPUT,arena"
 BANKS = ["--bank", "dtcm=9K", "--bank", "sram=9K", "--bank", "flash=8K:const", "--bank", "ext=24K:const,section=.ext_flash"]
 MODELS = {  # multiply-adds, options, arguments; the folder, if it is called otherwise
@@ -194,7 +194,7 @@ class Rig:
         names = [w for w in open(os.path.join(to, "model.h")).read().split() if w.startswith(("MODEL_INPUT", "MODEL_OUTPUT"))]
         has_floats = sum(n.endswith("_BYTES") for n in names) > sum(n.endswith("_SCALE") for n in names) + self.takes_bytes
         there = call(prefix + "nm", os.path.join(to, "model.elf")).split()
-        return [n for n in there if n.startswith(LONG_DIVISION + (() if has_floats else SOFT_FLOAT))]
+        return [n for n in there if n.startswith(LONG_DIVISION) or (not has_floats and SOFT_FLOAT.match(n))]
 
     def code(self, prefix, file):
         """Bytes of instructions, and what the compiler put between them: no constants."""
@@ -214,8 +214,10 @@ class Rig:
             elif line.startswith("edge:"):
                 calls[words[0]].add(words[1])
 
+        folded = max((n for f, n in frame.items() if ":node_" in f), default=0)  # one that equals another has no node here
+
         def below(f):
-            return frame[f] + max(map(below, calls[f]), default=0)
+            return frame.get(f, folded) + max(map(below, calls[f]), default=0)
         return below("model_run")
 
     def memory(self, to, stack):
