@@ -1,8 +1,7 @@
-/* session.h -- what a compilation is asked to make of a program, and what it found out on the way.
+/* session.h -- the settings of a compilation, and its results that are no part of the program.
  *
- * Every program has one, made with it in its arena; the driver fills it before the passes run.
- * None of it stands in the textual IR.
- */
+ * Every program has a session, which is made with it in its arena.  The driver fills it before
+ * the passes run.  The textual IR contains none of it. */
 #ifndef ETC_SESSION_H
 #define ETC_SESSION_H
 
@@ -10,25 +9,25 @@
 
 /* -- tails ------------------------------------------------------------------------------- */
 
-/* A tail: a kind of output, and what that can express.  The rows stand in ir/session.c. */
+/* A tail: a kind of output and its capabilities.  The rows are in ir/session.c. */
 typedef struct Tail {
-    const char *name; /* of --tail */
-    const char *what; /* as messages call it: "a .pte" */
-    unsigned id;      /* in the identity of statistics: never changes */
-    bool (*takes)(const OpInfo *op); /* whole, with a kernel or template of its own */
-    bool has_backends;      /* parts of it may be calls of delegates */
-    bool is_tiled;          /* composite ops wait at core to be cut (flag CUT) */
-    bool has_groups;        /* nodes stand in groups when it is planned, else each calls a kernel */
-    bool views_when_run;    /* a view of open sizes is a node that runs, not a name for bytes */
-    bool checks_when_run;   /* sizes are checked by nodes, else by code around them */
+    const char *name; /* the name for --tail */
+    const char *what; /* its name in messages: "a .pte" */
+    unsigned id;      /* a part of the identity of statistics; never changes */
+    bool (*takes)(const OpInfo *op); /* it has a kernel or template for the whole operator */
+    bool has_backends;      /* regions can be calls of delegates */
+    bool is_tiled;          /* operators with the flag CUT stay whole at core until they are cut */
+    bool has_groups;        /* a planned program has groups; else each node calls a kernel */
+    bool views_when_run;    /* a view with symbolic sizes is a node that runs */
+    bool checks_when_run;   /* sizes are checked by nodes; else by code around them */
     bool plans_ports;       /* inputs and outputs of a method have places in the plan */
-    bool plans_states;      /* mutable states lie in the plan's first pool, else in one of theirs */
+    bool plans_states;      /* mutable states lie in pool 1; else in a memory of their own */
 } Tail;
 
 extern const Tail tail_pte, tail_c;
-const Tail *tail_find(const char *name); /* of --tail; NULL: the first, a .pte */
+const Tail *tail_find(const char *name); /* name NULL: the first one, a .pte */
 
-/* A version of the ExecuTorch runtime, as a number that grows with it. */
+/* A version of the ExecuTorch runtime as a number; later versions have larger numbers. */
 #define RUNTIME_VERSION(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
 
 /* -- sessions ------------------------------------------------------------------------------ */
@@ -48,9 +47,9 @@ typedef struct PortScale {
 
 /* A memory of the device that C is written for. */
 typedef struct MemoryBank {
-    const char *name; /* in small letters: a parameter of NAME_run is called so */
+    const char *name; /* in small letters; it is also the parameter of NAME_run */
     int64_t bytes;
-    const char *section; /* of constants: where the linker puts them; NULL: with all others */
+    const char *section; /* the linker's section for constants; NULL: that of all constants */
 } MemoryBank;
 
 typedef struct MemoryBanks { /* the fastest first */
@@ -59,34 +58,34 @@ typedef struct MemoryBanks { /* the fastest first */
 } MemoryBanks;
 
 struct Session {
-    Arena *arena; /* the program's */
+    Arena *arena; /* that of the program */
     const Tail *tail;
-    const struct Backend *const *backend; /* the chain that partition offers nodes to */
+    const struct Backend *const *backend; /* the chain of backends, in the order of --backend */
     int n_backends;
-    bool composes; /* operators of a user's own by their composites, where they have any */
-    bool delegate_all; /* what a backend takes it gets, whatever that costs */
-    int runtime;       /* the oldest that is to run the .pte, as RUNTIME_VERSION; 0: any */
-    const bool *lacks; /* of each OpId, whether that has no kernel of it; NULL: it has all */
-    struct PartitionReport *partition; /* what was decided; NULL before */
-    struct QuantJob *quant;   /* what pass quantize is to do; NULL: nothing */
-    bool shares_io;         /* inputs and outputs of the C lie in its arena, as the plan says */
-    MemoryBanks ram;              /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
-    MemoryBanks rom;              /* for constants of the C */
-    bool large_first;       /* banks are filled by size, as what is touched most did not fit */
-    bool is_fixed_point;    /* the C is for a target that computes with integers in fixed point */
-    bool has_io;            /* pass integer_io is to make inputs and outputs of float `io` */
+    bool composes; /* operators of --ops are replaced by their composites, if they have one */
+    bool delegate_all; /* a backend gets everything that it takes, whatever the cost */
+    int runtime;       /* the oldest runtime that must run the .pte, as RUNTIME_VERSION; 0: any */
+    const bool *lacks; /* by OpId: this runtime has no kernel for it; NULL: it has all kernels */
+    struct PartitionReport *partition; /* result: the decisions; NULL before pass partition */
+    struct QuantJob *quant;   /* the job of pass quantize; NULL: there is none */
+    bool shares_io;         /* --share-io: inputs and outputs of the C lie in its arena */
+    MemoryBanks ram;        /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
+    MemoryBanks rom;        /* banks for constants of the C */
+    bool large_first;       /* banks are filled with the largest values first */
+    bool is_fixed_point;    /* the C is for a target whose integers end in fixed point */
+    bool has_io;            /* pass integer_io makes float inputs and outputs integers of `io` */
     EtcDtype io;            /* i8 or u8 */
-    PortScale *port;        /* those that it made so */
+    PortScale *port;        /* result: the inputs and outputs that became integers */
     int n_ports;
-    const void *record; /* what the .pte keeps for `etc refit`, and its bytes; NULL: nothing */
+    const void *record; /* the bytes that the .pte stores for `etc refit`; NULL: none */
     int64_t n_record;
-    const char *fast_library; /* that multiplied while ranges were seen; NULL: our kernels did */
+    const char *fast_library; /* the library that multiplied in calibration; NULL: our kernels */
     int n_notes;
-    const char **note; /* what passes chose and why, for those who ask */
+    const char **note; /* what passes chose and why */
 };
 
-Session *session_new(Arena *a); /* towards a .pte, without backends */
-bool session_takes(const Session *s, OpId op); /* whole, in what the program is to become */
+Session *session_new(Arena *a); /* for a .pte without backends */
+bool session_takes(const Session *s, OpId op); /* the tail takes the whole operator */
 void session_note(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
