@@ -6,7 +6,9 @@
  * those of processes that ended, are blocked and waited for, so there is no handler.
  */
 #define _GNU_SOURCE
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "compiler/import/internal.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,9 @@
  * its own.  Each entry is settled once and has a bounded number of flags, so entries that extend
  * each other cost no more than their text; a cycle is an error that names it.
  */
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* batch_ninja.c -- a list as a file of ninja. */
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include <string.h>
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
 /* batch_page.c -- the page of `etc batch --report`: what stands in the way of how many models, and a
  * row for each, with a link to its own page where its flags ask for one.  One file without scripts. */
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* batch_report.c -- what `etc batch` tells: a line of JSON for each model and one for all, what
  * stands in the way of how many, JUnit XML, a table for GitHub. */
 #define _GNU_SOURCE
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
  * is no record is left out, and its entry is made anew.
  */
 #define _GNU_SOURCE
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include "compiler/etc_sources.h"
 #include "compiler/import/internal.h"

@@ -6,6 +6,7 @@
  * the model is compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per
  * operation and no starts, so in the trace operations stand one behind the other. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

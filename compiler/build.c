@@ -1,6 +1,8 @@
 /* build.c -- `etc compile`, `etc emit-c` and `etc check`. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
+#include "compiler/run.h"
 #include "runtime-lite/kernels/cores.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * that the official runtime's verifier reads.  What to expect is in the files of OUTPUTS, laid out
  * as `etc run` writes them, or else it is what the exported model gives in the evaluator. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <string.h>
 
 typedef struct Maker {

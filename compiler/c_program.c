@@ -5,6 +5,7 @@
  * Words reach compiler and program as they are, without a shell. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

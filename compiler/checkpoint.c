@@ -8,6 +8,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

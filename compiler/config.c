@@ -5,6 +5,7 @@
  * to say: no word turns into a number or a truth by itself.
  */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <string.h>
 #include <yaml.h>
 

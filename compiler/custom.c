@@ -12,6 +12,7 @@
  * all mistakes are told.
  */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <string.h>
 
 enum { MOST_OPS = 256, MOST_NAME = 200 };

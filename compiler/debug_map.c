@@ -5,6 +5,7 @@
  * count from 0 in their method, as profiles of the official runtime count them; what is within a
  * delegate counts by the handles that its profile tells.  The file is not trusted. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "compiler/import/internal.h"
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* delegates.c -- the delegates that a program offers to a .pte: none.  A program that has some
  * links a file of its own in this one's place, as delegates_xnnpack.c. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 
 bool delegates_start(int threads, bool profiles, Delegates *to, Diag *d)
 {

@@ -1,5 +1,6 @@
 /* delegates_xnnpack.c -- of etc-xnn: offers XNNPACK. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "runtime-lite/delegates/xnnpack.h"
 #include <string.h>
 

@@ -7,6 +7,7 @@
  * guess: they are shown, but only named pairs, outputs and updates decide whether A and B differ.
  */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

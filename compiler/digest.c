@@ -2,6 +2,7 @@
  *
  * XXH3 of 128 bits: that two contents have one digest by chance need not be thought of.  It is no
  * proof against who makes such two on purpose. */
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include <xxhash.h>
 

@@ -2,6 +2,8 @@
  * memory that it takes, and what a version of the runtime would refuse.  The file need not be ours,
  * nor such that this build could run it. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_schema.h"
 #include <stdlib.h>
 #include <string.h>

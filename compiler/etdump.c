@@ -6,6 +6,7 @@
  * times in ticks, which are nanoseconds where POSIX clocks count.  A file is not trusted.
  * Source: ExecuTorch 1.4's devtools/etdump/etdump_schema_flatcc.fbs. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "ir/flat.h"
 #include "runtime-lite/flat_read.h"
 #include <inttypes.h>

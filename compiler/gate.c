@@ -3,6 +3,8 @@
  * time what `etc compile --json` did; the time is measured here.  A number may
  * get better by any amount, and worse by no more than its tolerance. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/run.h"
 #include "compiler/import/internal.h"
 #include "runtime-lite/delegates/xnn_schema.h"
 #include <math.h>

@@ -1,5 +1,6 @@
 /* inspect.c -- `etc inspect`: what a .pte, a model or a text holds. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_schema.h"
 #include <stdlib.h>
 

@@ -5,7 +5,9 @@
  * their contents, in the order in which they are opened.  Of flags all count that the table of
  * flags does not except.  The sources of etc count as a whole.
  */
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
 #include "compiler/etc_sources.h"
 #include <string.h>
 

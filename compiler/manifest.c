@@ -8,6 +8,7 @@
  * "::" is a kernel, all else a delegate.  The files are not trusted.
  */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <string.h>
 
 enum { MOST_NAME = 200 };

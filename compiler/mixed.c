@@ -6,6 +6,7 @@
  * trial observes the samples anew, since ranges depend on who shares them, and runs both programs.
  */
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
 #include <inttypes.h>
 
 typedef struct Search {

@@ -1,5 +1,7 @@
 /* model.c -- from files to a program, and through the passes of a tail. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/quantize.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* options.c -- argv to Options: one table of commands, one of flags. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/quantize.h"
 #include <float.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* pte_file.c -- what a .pte says of its methods, read without making them runnable, so also of
  * files whose operators or delegates this build lacks.  Source: ExecuTorch's program.fbs. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_graph.h"
 #include "runtime-lite/internal.h"
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  * what the integers cover is shaded.
  */
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* quantize.c -- `etc quantize`, and what --recipe, --calibrate and --statistics ask of a build. */
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/quantize.h"
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

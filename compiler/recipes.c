@@ -5,6 +5,7 @@
  * same of the format's shape.
  */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -19,6 +19,8 @@
  * flags those of a list alone are taken, and they are read as the command line's are.
  */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/run.h"
 #include "compiler/etc_sources.h"
 #include <inttypes.h>
 #include <stdlib.h>

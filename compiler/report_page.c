@@ -5,6 +5,8 @@
  * estimated time and by their bytes, and what quantization costs.  Of a long table the first rows
  * are shown and the others stand behind a fold, so that models of thousands of nodes stay readable. */
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
+#include "compiler/run.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* run.c -- `etc run`: a .pte in runtime-lite, or a model compiled on the fly; with --target the C that
  * `etc emit-c` writes. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* runner.c -- a program that is ready to be called: a .pte, or a model compiled on the fly; for
  * `run` and `bench`. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -1,6 +1,8 @@
 /* runtime.c -- `etc runtime`: runtime-lite with no more than some .pte files need, as a folder of
  * sources and the files that build a library of them. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/run.h"
 #include "runtime-lite/etc_rt.h"
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* target.c -- --target-runtime: which version of the ExecuTorch runtime has which kernel and which
  * node of XNNPACK. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_schema.h"
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* tools.c -- `etc opt` and `etc ops`. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <string.h>
 
 /* -- opt --------------------------------------------------------------------------------------- */

@@ -2,6 +2,9 @@
  * evaluator, on the same inputs.  What is compared are the outputs; where a budget of --max-drop is
  * given, that decides, else tolerances for each element do. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/quantize.h"
+#include "compiler/run.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

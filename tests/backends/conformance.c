@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "runtime-lite/delegates/xnnpack.h"
 #include "tests/backends/echo/echo.h"
 #include "tests/pte_load.h"

@@ -4,6 +4,7 @@
  * That the target finds anything is shown with -DPLANTED_BUG and without compiler/etdump.c: events
  * are then counted by vectors that nobody has verified. */
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "tests/fuzz/flat_mutate.h"
 #include <stdlib.h>
 

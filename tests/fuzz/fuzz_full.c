@@ -21,6 +21,8 @@
  * node whose first result nobody reads, even where its second is read. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
+#include "compiler/config.h"
+#include "compiler/run.h"
 #include "ir/session.h"
 #include "ir/table.h"
 #include "tests/fuzz/program_mutate.h"

@@ -5,7 +5,9 @@
  * That the target finds anything is shown with -DPLANTED_BUG and without compiler/manifest.c: a
  * name's length is then forgotten, and what stands behind it is read. */
 #define _GNU_SOURCE
+#include "compiler/batch.h"
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
  * Links what `etc` does but main.c, and libyaml.  The planted bug is that of fuzz_recipe.c: long
  * texts are left where libyaml had them. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <stdlib.h>
 #include <string.h>
 

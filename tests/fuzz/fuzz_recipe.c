@@ -5,6 +5,7 @@
  * -DPLANTED_BUG and without compiler/config.c: long texts are then left where the parser had
  * them, and a read of what it has given back is found. */
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include "compiler/import/internal.h"
 
 /* -- reading ---------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include "compiler/compiler.h"
+#include "compiler/config.h"
 #include "tests/pte_load.h"
 
 static const char ops[] =

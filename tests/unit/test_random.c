@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "compiler/compiler.h"
+#include "compiler/run.h"
 #include "ir/session.h"
 #include "tests/pte_load.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/compiler.h"
+#include "compiler/quantize.h"
 #include "compiler/import/internal.h"
 
 enum { N = 4 }; /* samples */
