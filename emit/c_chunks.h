@@ -10,8 +10,8 @@ typedef struct CIsa {      /* an instruction set, in the order in which they are
 } CIsa;
 
 typedef struct CHeader {
-    const char *name; /* "core.h" */
-    int first, last;  /* the sets whose text it is, in c_isa */
+    const char *name;            /* "core.h" */
+    int first, last;             /* the sets whose text it is, in c_isa */
     const unsigned char *packed; /* its chunks one behind the other, each with a '\\0', as zlib */
     unsigned n_packed, n;        /* their bytes, and the text's */
 } CHeader;
@@ -27,7 +27,7 @@ typedef struct CName { /* a function or table and a chunk that defines it; sorte
     int chunk;
 } CName;
 
-typedef struct CRow { /* of pointwise.def */
+typedef struct CRow {               /* of pointwise.def */
     const char *name, *kind, *expr; /* "add", "BINARY", "a + (p * b)" */
 } CRow;
 

@@ -25,9 +25,9 @@ void put_comment(Text *t, const char *s); /* escaped for a comment; at most 100 
 void put_float(Text *t, float f);         /* a literal that reads back as f; a NaN as some NaN */
 void put_weight(Text *t, float f);        /* the same ten times faster, but perhaps longer */
 void put_double(Text *t, double f);
-void put_int(Text *t, int64_t v);         /* an expression of type int64_t */
-const char *c_type(EtcDtype t);           /* "float"; bf16 and f16 are uint16_t */
-const char *loc_text(Loc loc, Arena *a);  /* "fc1 (model.py:12)" or "" */
+void put_int(Text *t, int64_t v);        /* an expression of type int64_t */
+const char *c_type(EtcDtype t);          /* "float"; bf16 and f16 are uint16_t */
+const char *loc_text(Loc loc, Arena *a); /* "fc1 (model.py:12)" or "" */
 void put_type_comment(Text *t, Type type);
 void put_string(Text *t, const char *s); /* a C string */
 
@@ -38,7 +38,7 @@ NameSet *names_new(Arena *a);
 /* Returns a new C identifier made of prefix and `wish`; it is no keyword and no macro of a
  * compiler. */
 const char *names_make(NameSet *s, const char *prefix, const char *wish);
-void names_take(NameSet *s, const char *name); /* adds a name, which may be in the set already */
+void names_take(NameSet *s, const char *name);  /* adds a name, which may be in the set already */
 char *c_identifier(Arena *a, const char *wish); /* it is neither unique nor checked for keywords */
 char *c_upper(Arena *a, const char *s);
 /* Returns NAME of NAME_run for an output file: the last part of `stem` as an identifier. */
@@ -100,29 +100,29 @@ typedef struct Emit {
     const char **told;        /* by symbol index: where NAME_run writes a size that it computes for
                                * the caller, or NULL */
     const char **in_name, **out_name; /* the parameters of NAME_run */
-    Memory *memory;           /* the arena, or a bank for each pool */
+    Memory *memory;                   /* the arena, or a bank for each pool */
     int n_memories;
-    int64_t *pool_base;       /* by pool: its first byte in its memory */
+    int64_t *pool_base; /* by pool: its first byte in its memory */
     int64_t state_bytes, scratch_bytes;
-    int *rom_of;              /* by array: its bank of constants */
-    CBank *rom;               /* the banks of constants */
-    int64_t macs;             /* the multiply-adds of the current node; 0: it has none */
-    const char *work;         /* the address of the scratch that all share; NULL: there is none */
-    int64_t work_bytes;  /* the scratch of kernels: ETC_WORK_BYTES of this file */
-    int64_t lines_bytes; /* the bytes after it for rows between convolutions */
+    int *rom_of;               /* by array: its bank of constants */
+    CBank *rom;                /* the banks of constants */
+    int64_t macs;              /* the multiply-adds of the current node; 0: it has none */
+    const char *work;          /* the address of the scratch that all share; NULL: there is none */
+    int64_t work_bytes;        /* the scratch of kernels: ETC_WORK_BYTES of this file */
+    int64_t lines_bytes;       /* the bytes after it for rows between convolutions */
     bool uses_work, uses_kept; /* NAME_run uses the shared scratch, and the state */
-    const Graph *graph;       /* the graph that is printed: the method, or a branch of a cond */
-    NameSet *run_names;       /* the names in the scope of NAME_run */
-    const Value **value;      /* the values of the method, by index */
-    const char **local;       /* by value index: the pointer to it in NAME_run */
-    const char **bare_name;   /* by value index of `graph`, for the function of one bare node: */
+    const Graph *graph;        /* the graph that is printed: the method, or a branch of a cond */
+    NameSet *run_names;        /* the names in the scope of NAME_run */
+    const Value **value;       /* the values of the method, by index */
+    const char **local;        /* by value index: the pointer to it in NAME_run */
+    const char **bare_name;    /* by value index of `graph`, for the function of one bare node: */
     bool *bare_read, *is_port; /* as in Function; it is a parameter.  Cleared after each function */
-    int *born, *dies;         /* by value index: its live range, in nodes of the method */
-    int now;                  /* the number of the current node */
-    MadeArray *made;          /* arrays that are no states of the program */
-    int *n_readers;           /* by storage: how many operands are constants with its bytes */
+    int *born, *dies;          /* by value index: its live range, in nodes of the method */
+    int now;                   /* the number of the current node */
+    MadeArray *made;           /* arrays that are no states of the program */
+    int *n_readers;            /* by storage: how many operands are constants with its bytes */
     int n_made;
-    CustomCall **custom;      /* the functions for operators of --ops that are called */
+    CustomCall **custom; /* the functions for operators of --ops that are called */
     int n_custom;
     Text functions, locals, run;
 } Emit;
@@ -142,7 +142,7 @@ int status_of_guard(const Emit *e, int i);
 NameSet *c_scope(const Emit *e);
 extern const char *const c_own_names[]; /* variables that functions declare; ends with NULL */
 
-bool value_is_constant(const Value *v); /* it is a state that no call writes */
+bool value_is_constant(const Value *v);             /* it is a state that no call writes */
 bool state_is_array(const Emit *e, const State *s); /* it has an array of its own */
 
 /* -- sizes and pointers: c_value.c --------------------------------------------------------- */
@@ -151,15 +151,15 @@ Type value_type(const Value *v); /* its type in C, where arrays of constants are
 void put_dim(Emit *e, Text *t, Dim d);
 Dim c_dims_product(Emit *e, const Dim *d, int n);
 void type_strides(Emit *e, Type t, Dim *stride); /* in elements, as recorded or dense */
-bool c_type_is_dense(Emit *e, Type t); /* sizes of 1 may have any stride */
+bool c_type_is_dense(Emit *e, Type t);           /* sizes of 1 may have any stride */
 bool place_is_alias(const Value *v, const Value *of, int64_t offset);
 
 /* Returns the name of a state's array.  The first call for a state makes the name, which depends
  * on earlier calls.  So never write two calls as arguments of one call: compilers evaluate
  * arguments in different orders. */
 const char *constant_name(Emit *e, const State *s);
-void put_pointer(Emit *e, Text *t, const Value *v); /* to its first element, in NAME_run */
-bool is_of_method(const Emit *e, const Value *v); /* it has a variable in NAME_run */
+void put_pointer(Emit *e, Text *t, const Value *v);   /* to its first element, in NAME_run */
+bool is_of_method(const Emit *e, const Value *v);     /* it has a variable in NAME_run */
 bool put_scalar_of(Emit *e, Text *t, const Value *v); /* a value of rank SCALAR */
 
 /* Print the check of one size, and of the guards that can be checked after symbol `last` was
@@ -192,8 +192,8 @@ typedef struct Function {
  * fails, which is reported.  A core that can end in a clamp gets one. */
 typedef bool EmitFn(Function *f, const Node *n, Clamp clamp);
 
-void function_note(Function *f, Dim d); /* makes the symbols of d parameters */
-void function_dim(Function *f, Dim d);  /* prints d and calls function_note */
+void function_note(Function *f, Dim d);                    /* makes the symbols of d parameters */
+void function_dim(Function *f, Dim d);                     /* prints d and calls function_note */
 const char *function_pointer(Function *f, const Value *v); /* a parameter, or a constant's array */
 bool function_refuse(Function *f, const Node *n, const char *what);
 /* Prints groups and bare nodes as functions, and their calls at `indent` in e->run. */
@@ -230,11 +230,11 @@ ConcatMoves concat_moves(Emit *e, const Node *n);
 bool check_tensors(Function *f, const Node *n, int from);
 Dim size_of(const Value *v, int i); /* of axis i; a negative i counts from the end */
 const char *array_or_null(Function *f, const Value *v);
-int small_int(const Node *n, const char *name); /* an argument as int; 0: it is no known number */
+int small_int(const Node *n, const char *name);   /* an argument as int; 0: it is no known number */
 void put_field(Function *f, Dim d, bool is_last); /* prints a field of a geometry struct */
 void put_fields(Function *f, const Dim *d, int n);
-void put_clamp(Function *f, Clamp clamp); /* "lo, hi" */
-bool put_conv_geometry(Function *f, const Node *n, Conv *c); /* EtcConv g, without a clamp */
+void put_clamp(Function *f, Clamp clamp);                       /* "lo, hi" */
+bool put_conv_geometry(Function *f, const Node *n, Conv *c);    /* EtcConv g, without a clamp */
 const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
 
 /* -- doubles and integers, for which there are no cores: c_wide.c ---------------------------- */
@@ -276,7 +276,7 @@ void memory_lay_out(Emit *e); /* chooses the places of pools and states */
 const char *memory_take_work(Emit *e);
 void memory_tell(Emit *e, CFiles *out); /* sets the banks of *out */
 void put_memory_macros(Emit *e, Text *t);
-void put_memory_needs(Emit *e, Text *t); /* the table in the first comment */
+void put_memory_needs(Emit *e, Text *t);                   /* the table in the first comment */
 void put_memory_comment(Emit *e, Text *t, const Value *v); /* the place of a shared port */
 
 /* c_stack.c: the most stack that NAME_run takes if gcc compiles it; 0: it is unknown. */
@@ -352,7 +352,7 @@ const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* c_kernels.c: prints the text of the kernels that `code` calls, for a target and this much
  * scratch. */
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);
-bool emit_main(Emit *e, CFiles *out);       /* c_main.c: OUT_main.c */
+bool emit_main(Emit *e, CFiles *out); /* c_main.c: OUT_main.c */
 /* c_build.c: adds the build files for all files so far.  e has the n models of the file. */
 void emit_build_files(const Emit *e, int n, CFiles *out);
 

@@ -73,7 +73,7 @@ typedef struct PteStats {
     int64_t flat_bytes;     /* the FlatBuffer and its header */
     int64_t constant_bytes; /* the constant segment, in which equal constants are stored once */
     int n_values, n_instructions, n_operators; /* of all methods */
-    PteSource *source; /* by method, in the order of the file */
+    PteSource *source;                         /* by method, in the order of the file */
     int n_sources;
 } PteStats;
 
@@ -101,22 +101,22 @@ MUST_USE bool emit_bundle(const Bundle *b, const uint8_t *pte, size_t n, Arena *
 
 /* A CPU that C is written for: a row of emit/target.c. */
 typedef struct Target {
-    const char *name;      /* the name for --target */
-    const char *machine;   /* the name of such machines in uname(2); NULL: any machine */
-    const char *condition; /* an #if condition: the compiler makes code for them; NULL: always */
-    const char *features;  /* the instructions that code uses, in the form of target(); NULL:
+    const char *name;         /* the name for --target */
+    const char *machine;      /* the name of such machines in uname(2); NULL: any machine */
+    const char *condition;    /* an #if condition: the compiler makes code for them; NULL: always */
+    const char *features;     /* the instructions that code uses, in the form of target(); NULL:
                               those that the compiler's flags allow */
     const char *gcc_features; /* the same for GCC alone, if it differs; else NULL */
-    const char *macros;    /* lines that define what clang would define for these features */
-    const char *header;    /* the header of their intrinsics; NULL: there are no features */
-    const char *isa;       /* X of runtime-lite/kernels/isa_X.h; NULL: by the compiler's flags */
-    const char *cores;     /* the table of cores in runtime-lite with these features, and
+    const char *macros;       /* lines that define what clang would define for these features */
+    const char *header;       /* the header of their intrinsics; NULL: there are no features */
+    const char *isa;          /* X of runtime-lite/kernels/isa_X.h; NULL: by the compiler's flags */
+    const char *cores;        /* the table of cores in runtime-lite with these features, and
                               the suffix of the file if it is a variant; NULL: there is none */
-    const char *test;      /* an expression of C: the CPU has the features; NULL: the row
+    const char *test;         /* an expression of C: the CPU has the features; NULL: the row
                               is no variant of files for any CPU */
-    const char *mcu;       /* X of kernels/mcu_X.h, whose products of integers end in fixed point;
+    const char *mcu;   /* X of kernels/mcu_X.h, whose products of integers end in fixed point;
                               NULL: they end in floats */
-    const char *build;     /* the command of a compiler for it; NULL: cc without flags */
+    const char *build; /* the command of a compiler for it; NULL: cc without flags */
     int vector_bytes;
     bool has_fma;       /* it has fused multiply-adds, which are emulated otherwise */
     bool has_variants;  /* files for CPUs with wider vectors (the rows with a `test`) are added */
@@ -133,10 +133,10 @@ const Target *target_host(const char *machine, const char *cores);
 typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs;
 
 typedef struct COptions {
-    const char *stem;  /* OUT of OUT.c; files and functions are named after it */
-    bool main;         /* write OUT_main.c too */
-    WeightsAs weights; /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
-    const Target *target; /* NULL: generic */
+    const char *stem;        /* OUT of OUT.c; files and functions are named after it */
+    bool main;               /* write OUT_main.c too */
+    WeightsAs weights;       /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
+    const Target *target;    /* NULL: generic */
     const char *build_files; /* cmake, meson, zephyr or arduino: write its files too; NULL: none */
 } COptions;
 

@@ -45,8 +45,8 @@ typedef struct Instr {
 typedef struct Plan {
     PteFile *file;
     const Graph *graph;
-    const Node *at;  /* the node at hand */
-    Table literals;  /* -> value + 1 */
+    const Node *at; /* the node at hand */
+    Table literals; /* -> value + 1 */
     FlatRef *value;
     int n_values;
     Instr *instr;

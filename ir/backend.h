@@ -60,8 +60,8 @@ typedef struct Backend {
      * that it takes to quantize or dequantize v.  NULL: the backend is not faster with integers. */
     double (*cost_integers)(const Node *n, unsigned spec);
     double (*cost_convert)(const Value *v, unsigned spec);
-    double call_cost;        /* seconds for one call */
-    double cost_of_byte;     /* seconds for each byte that enters or leaves a call */
+    double call_cost;    /* seconds for one call */
+    double cost_of_byte; /* seconds for each byte that enters or leaves a call */
 
     /* Writes the region `body` as bytes of the backend, in the program's arena.  Weights become
      * states of kind ST_NAMED.  A profile of the blob refers to nodes of `body` by their number,

@@ -35,8 +35,8 @@ typedef enum Fault {
 extern const char *const fault_name[N_FAULTS]; /* "model", "io", ... */
 
 typedef struct Diag {
-    FILE *out;    /* NULL: errors are only counted */
-    bool is_json; /* each message is a line of JSON; else it is a text for people */
+    FILE *out;       /* NULL: errors are only counted */
+    bool is_json;    /* each message is a line of JSON; else it is a text for people */
     int n[N_FAULTS]; /* how many errors of each kind were reported */
 } Diag;
 
@@ -63,7 +63,7 @@ int diag_exit_code(const Diag *d); /* the first of 70, 2, 3, 1, 4, 5 that occurr
 
 typedef struct Message {
     const char *kind; /* one of the four above */
-    Fault fault; /* N_FAULTS: it is no error */
+    Fault fault;      /* N_FAULTS: it is no error */
     Loc loc;
     const char *text;
 } Message;

@@ -66,9 +66,9 @@ int promote_args(const Node *n, const int *arg, int n_args); /* torch.result_typ
 /* These check a condition on sizes.  They return false if it holds for no values of the
  * symbols.  If it holds for some of them, they return true and the rule assumes it;
  * program_guard makes a guard of the assumption. */
-bool dims_agree(const Node *n, Dim a, Dim b); /* a = b; assumed only if both are symbolic */
-bool dims_match(const Node *n, Dim a, Dim b); /* a = b; assumed if at least one is symbolic */
-bool dim_at_least(const Node *n, Dim a, Dim b); /* a >= b */
+bool dims_agree(const Node *n, Dim a, Dim b);      /* a = b; assumed only if both are symbolic */
+bool dims_match(const Node *n, Dim a, Dim b);      /* a = b; assumed if at least one is symbolic */
+bool dim_at_least(const Node *n, Dim a, Dim b);    /* a >= b */
 bool dim_divides(const Node *n, int64_t k, Dim d); /* d is a multiple of k > 0 */
 
 typedef struct Assumptions Assumptions;
@@ -100,7 +100,7 @@ const char *type_text(Program *p, Type t);
 /* The state that calls of kernels share.  Nothing in it outlives `tmp`. */
 typedef struct EvalContext {
     const int64_t *symbol; /* the values of the symbols, by index */
-    int64_t *told; /* the same array if nodes may define symbols, else NULL */
+    int64_t *told;         /* the same array if nodes may define symbols, else NULL */
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
     const struct EtcCores *cores;
@@ -109,7 +109,7 @@ typedef struct EvalContext {
     void *visit_ctx;
     const Graph *watched;
     int64_t *turns; /* how many turns all loops together may still take */
-    void **spare; /* by size class: a linked list of free memory */
+    void **spare;   /* by size class: a linked list of free memory */
 } EvalContext;
 
 int64_t tensor_bytes(const EtcTensor *t);

@@ -115,13 +115,13 @@ double node_seconds(const Node *n); /* the estimated time in the portable kernel
 /* An operator that a file of --ops describes: a row like those of ops.def, made at run time.  Its
  * nodes have the operator OP_CUSTOM and point to this. */
 typedef struct CustomOp {
-    OpInfo row; /* without texts and functions */
+    OpInfo row;               /* without texts and functions */
     const char *target, *out; /* out is NULL if it has no kernel */
     InferFn *infer;
     const struct Schema *schema;
-    const char *name;     /* "mylib::swish", as in the file */
-    Loc at;               /* where the file describes it */
-    const char *function; /* the name of its C function, or NULL */
+    const char *name;                /* "mylib::swish", as in the file */
+    Loc at;                          /* where the file describes it */
+    const char *function;            /* the name of its C function, or NULL */
     const struct CustomRules *rules; /* passes/custom.c: result types, and the composite */
 } CustomOp;
 
@@ -142,7 +142,7 @@ bool namespace_is_taken(const char *name);
 const OpInfo *node_row(const Node *n); /* the node's row of ops.def, or that of its CustomOp */
 const char *node_target(const Node *n), *node_out(const Node *n);
 
-OpId op_find(const char *target);           /* OP_NONE: there is no such row */
+OpId op_find(const char *target);            /* OP_NONE: there is no such row */
 bool text_is_name(const char *s, char also); /* ASCII letters, digits, '_' and `also`; not empty */
 
 /* A search for the name that is most similar to a word which the user wrote. */
@@ -172,9 +172,9 @@ typedef struct NameId {
 typedef struct Symbol {
     const char *name;
     NameId name_id;
-    int index;      /* in program->sym */
+    int index;        /* in program->sym */
     const Expr *size; /* the symbol as an expression, or NULL until somebody asks for it */
-    int64_t lo, hi; /* its range; hi is INT64_MAX if it has no upper bound */
+    int64_t lo, hi;   /* its range; hi is INT64_MAX if it has no upper bound */
 } Symbol;
 
 typedef struct Dim {
@@ -193,7 +193,7 @@ typedef struct Guard {
 typedef struct Program Program;
 
 #define DIM(n) ((Dim){NULL, (n)})
-extern const Dim DIM_BAD;    /* the result of overflow and division by 0; any sum with it is it */
+extern const Dim DIM_BAD; /* the result of overflow and division by 0; any sum with it is it */
 bool dim_is_bad(Dim d);
 Dim dim_symbol(Program *p, const Symbol *s);
 Dim dim_add(Program *p, Dim a, Dim b);
@@ -207,7 +207,7 @@ Dim dim_mod(Program *p, Dim a, Dim b);      /* has the sign of b, as Python's % 
 Dim dim_expand(Program *p, Dim d);
 Dim dim_max(Program *p, Dim a, Dim b);
 Dim dim_min(Program *p, Dim a, Dim b);
-bool dim_equal(Dim a, Dim b);                    /* they are equal for all values of the symbols */
+bool dim_equal(Dim a, Dim b); /* they are equal for all values of the symbols */
 bool dims_equal(const Dim *a, const Dim *b, int n);
 void dim_range(Dim d, int64_t *lo, int64_t *hi); /* INT64_MIN, INT64_MAX: there is no bound */
 int64_t dim_upper(Dim d);                        /* INT64_MAX: there is no bound */
@@ -335,14 +335,14 @@ typedef struct State {
     const char *file; /* the archive member that holds the bytes; "-": the compiler's side file */
     int64_t offset;   /* the position of the first byte in it */
     Type type;
-    Place place;      /* of a mutable state, once it is planned */
+    Place place; /* of a mutable state, once it is planned */
     /* The bytes from the first element on, in the private mapping of the model's file or in the
      * arena; NULL if a textual program names bytes that are not available.  `n_bytes` of them may
      * be read.  They may be unaligned: code that reads whole elements calls state_elements(). */
     uint8_t *data;
     Arena *arena; /* that of the program */
     int64_t n_bytes;
-    int storage; /* states with the same number share bytes; it is below program->n_storages */
+    int storage;   /* states with the same number share bytes; it is below program->n_storages */
     bool is_fixed; /* it is in no state_dict: a constant, or a buffer that is not persistent */
 } State;
 
@@ -365,7 +365,7 @@ struct Node {
     int n_in, n_out, n_args;
     Value **in; /* every value that it reads, also those in lists, in the order of the text */
     Value **out;
-    Arg *arg;   /* all arguments of the schema; a value is given by its slot in `in` */
+    Arg *arg; /* all arguments of the schema; a value is given by its slot in `in` */
     Loc loc;
 };
 
@@ -382,13 +382,13 @@ struct Graph {
     int n_in, n_out, n_updates, n_pools, n_values, n_states;
     int n_named; /* of a parsed graph: how far the numbers in its names are ahead of n_values */
     Value **in, **out;
-    Value **state;  /* the values that stand for states here; one for each state that it reads */
-    Value **slot;   /* a hash table of the same by state id; graph_state() keeps both */
-    int n_slots;    /* 0 or a power of two that is at least twice n_states */
+    Value **state; /* the values that stand for states here; one for each state that it reads */
+    Value **slot;  /* a hash table of the same by state id; graph_state() keeps both */
+    int n_slots;   /* 0 or a power of two that is at least twice n_states */
     Update *update;
-    int64_t *pool;  /* the planned bytes of pool 1, 2, ... */
-    int64_t scratch; /* the bytes that kernels need beside the pools; set by plan_memory */
-    int64_t whole;   /* the most bytes that an operator read and wrote before pass tile; or 0 */
+    int64_t *pool;      /* the planned bytes of pool 1, 2, ... */
+    int64_t scratch;    /* the bytes that kernels need beside the pools; set by plan_memory */
+    int64_t whole;      /* the most bytes that an operator read and wrote before pass tile; or 0 */
     bool plan_is_least; /* plan_memory has proven that no offsets make the pools smaller */
 };
 
@@ -409,22 +409,22 @@ struct Program {
     Arena *arena;
     const char *name; /* the model's file */
     Stage stage;
-    Session *session; /* what the compilation shall produce */
+    Session *session;        /* what the compilation shall produce */
     const CustomOps *custom; /* the operators of --ops, or NULL */
     int n_syms, n_guards, n_states, n_methods, n_storages, n_ids;
     Symbol **sym;
     Guard *guard;
     State **state;
     Graph **method;
-    int64_t side_bytes; /* the size of the side file "-", which holds constants that passes made */
-    Bank named;         /* the bytes of the states of kind ST_NAMED */
+    int64_t side_bytes;  /* the size of the side file "-", which holds constants that passes made */
+    Bank named;          /* the bytes of the states of kind ST_NAMED */
     State **named_state; /* the state of each item of `named` */
-    unsigned edits;     /* every mutator below increments it; passes never set it */
-    struct Table *exprs;           /* symint.c: all sizes that are expressions */
-    struct Table *names;           /* verify.c: the numbers of names that it has checked */
-    struct Assumptions *assumed;   /* guards.c: not NULL while program_guard runs */
-    const struct Schema **schemas; /* schema.c, by OpId; each is parsed on first use */
-    const struct RuleBody **rules; /* passes/composite.h, by rule; each is parsed on first use */
+    unsigned edits;      /* every mutator below increments it; passes never set it */
+    struct Table *exprs; /* symint.c: all sizes that are expressions */
+    struct Table *names; /* verify.c: the numbers of names that it has checked */
+    struct Assumptions *assumed;    /* guards.c: not NULL while program_guard runs */
+    const struct Schema **schemas;  /* schema.c, by OpId; each is parsed on first use */
+    const struct RuleBody **rules;  /* passes/composite.h, by rule; each is parsed on first use */
     const struct Spelled **spelled; /* the same for the rules of spelled.txt */
 };
 
@@ -482,7 +482,7 @@ void graph_remove(Graph *g, Node *n);
 /* Puts the nodes into another order.  `order` holds all n nodes, each after those that it reads. */
 void graph_reorder(Graph *g, Node *const *order, int n);
 void node_set_in(Node *n, int slot, Value *v);
-void node_set_op(Node *n, OpId op); /* the arguments must fit the new row as they are */
+void node_set_op(Node *n, OpId op);       /* the arguments must fit the new row as they are */
 void node_set_arg(Node *n, int i, Arg a); /* replaces a literal by a literal */
 void value_set_type(Value *v, Type t);
 void value_set_place(Value *v, Place at);
@@ -539,14 +539,14 @@ bool node_is_pointwise(const Node *n);
 bool node_scales_bytes(const Node *n);  /* it is such a quantize or dequantize */
 bool node_is_expression(const Node *n); /* its row has an expression, which all fused loops share */
 Access node_access(const Node *n);
-bool node_moves(const Node *n);   /* it computes nothing: each element is one of an operand */
-bool node_is_view(const Node *n); /* it has its operand's elements in the same order */
-bool node_is_copy(const Node *n); /* its result equals its operand: a clone or alias */
-bool op_mutates(OpId op);         /* its schema marks an argument with "(a!)" */
-bool op_has_regions(OpId op);     /* its schema has graphs as arguments */
-bool op_is_instruction(OpId op);  /* a .pte has instructions for it and calls no kernel */
-bool op_is_given(OpId op);        /* its result types are those of the file; none are inferred */
-bool node_is_complex(const Node *n);   /* an operand or a result is complex */
+bool node_moves(const Node *n);      /* it computes nothing: each element is one of an operand */
+bool node_is_view(const Node *n);    /* it has its operand's elements in the same order */
+bool node_is_copy(const Node *n);    /* its result equals its operand: a clone or alias */
+bool op_mutates(OpId op);            /* its schema marks an argument with "(a!)" */
+bool op_has_regions(OpId op);        /* its schema has graphs as arguments */
+bool op_is_instruction(OpId op);     /* a .pte has instructions for it and calls no kernel */
+bool op_is_given(OpId op);           /* its result types are those of the file; none are inferred */
+bool node_is_complex(const Node *n); /* an operand or a result is complex */
 bool indices_have_mask(const Node *n); /* an index of index or index_put is a mask of bools */
 
 /* Arguments are read by their names in the schema: arg_int(n, "dim", &axis).  If the row of n
@@ -556,16 +556,16 @@ bool indices_have_mask(const Node *n); /* an index of index or index_put is a ma
 Value *first_operand(const Node *n);           /* NULL: the node has no operand */
 int arg_find(const Node *n, const char *name); /* the position; -1: the row has no such argument */
 int arg_of(const Node *n, const char *name);   /* the position; the row must have the argument */
-Value *arg_value_at(const Node *n, int i);                /* NULL: it is no value */
-bool arg_int_at(const Node *n, int i, int64_t *v);        /* a known integer, or a bool */
-bool arg_dim_at(const Node *n, int i, Dim *v);            /* an integer, symbolic or not */
-bool arg_number_at(const Node *n, int i, double *v);      /* an int, float or bool */
-bool arg_bool_at(const Node *n, int i);                   /* false also if it is left out */
-int arg_count_at(const Node *n, int i);                   /* the length of a list; else 0 */
+Value *arg_value_at(const Node *n, int i);     /* NULL: it is no value */
+bool arg_int_at(const Node *n, int i, int64_t *v);           /* a known integer, or a bool */
+bool arg_dim_at(const Node *n, int i, Dim *v);               /* an integer, symbolic or not */
+bool arg_number_at(const Node *n, int i, double *v);         /* an int, float or bool */
+bool arg_bool_at(const Node *n, int i);                      /* false also if it is left out */
+int arg_count_at(const Node *n, int i);                      /* the length of a list; else 0 */
 bool arg_ints_at(const Node *n, int i, int64_t *v, int max); /* a list of known integers */
-bool arg_dims_at(const Node *n, int i, Dim *v, int max);  /* a list of integers, symbolic or not */
-Value *arg_list_value_at(const Node *n, int i, int k);    /* item k of a list of values, or NULL */
-Arg arg_get_at(const Node *n, int i);                     /* the argument as it is stored */
+bool arg_dims_at(const Node *n, int i, Dim *v, int max); /* a list of integers, symbolic or not */
+Value *arg_list_value_at(const Node *n, int i, int k);   /* item k of a list of values, or NULL */
+Arg arg_get_at(const Node *n, int i);                    /* the argument as it is stored */
 
 #define ARG_BY_NAME(type, what, params, args)                                        \
     static inline type arg_##what##_of params { return arg_##what##_at args; }
@@ -622,9 +622,9 @@ int region_slot(const Node *n, int i);       /* its index in n->in; -1: it is no
 /* Returns whether a loop carries input i of its graphs.  In the first turn the input is operand i,
  * later what the body returned in the turn before; at the end it is result i of the node. */
 bool region_is_carried(const Node *n, int i);
-Value *region_input(const Node *n, int i); /* result i if it is carried, else operand i */
-const Node *region_loop(const Graph *g); /* the loop that g is the body of, or NULL */
-bool region_decides(const Node *n, const Graph *g); /* g is the test of a loop */
+Value *region_input(const Node *n, int i);           /* result i if it is carried, else operand i */
+const Node *region_loop(const Graph *g);             /* the loop that g is the body of, or NULL */
+bool region_decides(const Node *n, const Graph *g);  /* g is the test of a loop */
 int region_n_results(const Node *n, const Graph *g); /* the number of results that g must have */
 
 const Graph *graph_method(const Graph *g); /* the method that g is, or is nested in */
@@ -640,7 +640,7 @@ Graph *program_next_own(const Program *p, const Graph *g); /* leaves out those t
 /* The users of the value with index v are user[first[v] .. first[v + 1]). */
 typedef struct Uses {
     int *first;
-    Node **user; /* a node stands here once per operand */
+    Node **user;   /* a node stands here once per operand */
     bool *escapes; /* by value index: an output or an update reads it */
 } Uses;
 Uses graph_uses(const Graph *g, Arena *tmp);
@@ -659,10 +659,10 @@ typedef struct SchemaArg {
     unsigned kinds; /* bit k: a literal or value of this type may be of ArgKind k */
     bool is_list, is_optional, is_sym; /* the list itself may be none; see is_item_optional */
     bool is_item_optional, is_keyword, has_default;
-    bool mutates; /* it is marked "(a!)" */
-    char alias;   /* 'a', or 0 */
+    bool mutates;  /* it is marked "(a!)" */
+    char alias;    /* 'a', or 0 */
     int list_size; /* 2 of int[2]; else 0 */
-    Arg fallback; /* the default; one number for a list of list_size is repeated */
+    Arg fallback;  /* the default; one number for a list of list_size is repeated */
 } SchemaArg;
 
 typedef struct Schema {
@@ -695,7 +695,7 @@ typedef struct Source {
 /* Parses the next program and moves `src` to its end.  Returns NULL if it is wrong, which is
  * reported. */
 MUST_USE Program *program_parse(Arena *a, Source *src, Diag *d);
-void program_print(const Program *p, FILE *out); /* parsing this text gives the program back */
+void program_print(const Program *p, FILE *out);      /* parsing this text gives the program back */
 void program_write_data(const Program *p, FILE *out); /* writes the side file "-" */
 MUST_USE bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d);
 MUST_USE bool program_verify(const Program *p, Diag *d); /* reports all faults */

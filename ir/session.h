@@ -11,17 +11,17 @@
 
 /* A tail: a kind of output and its capabilities.  The rows are in ir/session.c. */
 typedef struct Tail {
-    const char *name; /* the name for --tail */
-    const char *what; /* its name in messages: "a .pte" */
-    unsigned id;      /* a part of the identity of statistics; never changes */
+    const char *name;                /* the name for --tail */
+    const char *what;                /* its name in messages: "a .pte" */
+    unsigned id;                     /* a part of the identity of statistics; never changes */
     bool (*takes)(const OpInfo *op); /* it has a kernel or template for the whole operator */
-    bool has_backends;      /* regions can be calls of delegates */
-    bool is_tiled;          /* operators with the flag CUT stay whole at core until they are cut */
-    bool has_groups;        /* a planned program has groups; else each node calls a kernel */
-    bool views_when_run;    /* a view with symbolic sizes is a node that runs */
-    bool checks_when_run;   /* sizes are checked by nodes; else by code around them */
-    bool plans_ports;       /* inputs and outputs of a method have places in the plan */
-    bool plans_states;      /* mutable states lie in pool 1; else in a memory of their own */
+    bool has_backends;               /* regions can be calls of delegates */
+    bool is_tiled;        /* operators with the flag CUT stay whole at core until they are cut */
+    bool has_groups;      /* a planned program has groups; else each node calls a kernel */
+    bool views_when_run;  /* a view with symbolic sizes is a node that runs */
+    bool checks_when_run; /* sizes are checked by nodes; else by code around them */
+    bool plans_ports;     /* inputs and outputs of a method have places in the plan */
+    bool plans_states;    /* mutable states lie in pool 1; else in a memory of their own */
 } Tail;
 
 extern const Tail tail_pte, tail_c;
@@ -62,20 +62,20 @@ struct Session {
     const Tail *tail;
     const struct Backend *const *backend; /* the chain of backends, in the order of --backend */
     int n_backends;
-    bool composes; /* operators of --ops are replaced by their composites, if they have one */
+    bool composes;     /* operators of --ops are replaced by their composites, if they have one */
     bool delegate_all; /* a backend gets everything that it takes, whatever the cost */
     int runtime;       /* the oldest runtime that must run the .pte, as RUNTIME_VERSION; 0: any */
     const bool *lacks; /* by OpId: this runtime has no kernel for it; NULL: it has all kernels */
     struct PartitionReport *partition; /* result: the decisions; NULL before pass partition */
-    struct QuantJob *quant;   /* the job of pass quantize; NULL: there is none */
-    bool shares_io;         /* --share-io: inputs and outputs of the C lie in its arena */
-    MemoryBanks ram;        /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
-    MemoryBanks rom;        /* banks for constants of the C */
-    bool large_first;       /* banks are filled with the largest values first */
-    bool is_fixed_point;    /* the C is for a target whose integers end in fixed point */
-    bool has_io;            /* pass integer_io makes float inputs and outputs integers of `io` */
-    EtcDtype io;            /* i8 or u8 */
-    PortScale *port;        /* result: the inputs and outputs that became integers */
+    struct QuantJob *quant;            /* the job of pass quantize; NULL: there is none */
+    bool shares_io;      /* --share-io: inputs and outputs of the C lie in its arena */
+    MemoryBanks ram;     /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
+    MemoryBanks rom;     /* banks for constants of the C */
+    bool large_first;    /* banks are filled with the largest values first */
+    bool is_fixed_point; /* the C is for a target whose integers end in fixed point */
+    bool has_io;         /* pass integer_io makes float inputs and outputs integers of `io` */
+    EtcDtype io;         /* i8 or u8 */
+    PortScale *port;     /* result: the inputs and outputs that became integers */
     int n_ports;
     const void *record; /* the bytes that the .pte stores for `etc refit`; NULL: none */
     int64_t n_record;
@@ -84,7 +84,7 @@ struct Session {
     const char **note; /* what passes chose and why */
 };
 
-Session *session_new(Arena *a); /* for a .pte without backends */
+Session *session_new(Arena *a);                /* for a .pte without backends */
 bool session_takes(const Session *s, OpId op); /* the tail takes the whole operator */
 void session_note(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -44,12 +44,12 @@ bool product_read(const Node *n, Product *p);
 
 /* A node that sums an axis of an operand with weights: linear, mm, addmm or a convolution. */
 typedef struct Weighted {
-    Value *x, *w, *bias;             /* bias may be NULL */
-    int x_slot, w_slot, bias_slot;   /* indices in n->in; -1: there is none */
-    int w_axis, y_axis;              /* the axis of the output channels in w and in the result */
-    int x_axis;                      /* the axis of x that is summed */
+    Value *x, *w, *bias;           /* bias may be NULL */
+    int x_slot, w_slot, bias_slot; /* indices in n->in; -1: there is none */
+    int w_axis, y_axis;            /* the axis of the output channels in w and in the result */
+    int x_axis;                    /* the axis of x that is summed */
     int64_t groups;
-    bool is_conv, is_scaled;         /* is_scaled: alpha or beta is not 1 */
+    bool is_conv, is_scaled; /* is_scaled: alpha or beta is not 1 */
 } Weighted;
 
 bool weighted_read(const Node *n, Weighted *v);
@@ -58,8 +58,8 @@ bool weighted_read(const Node *n, Weighted *v);
 
 /* softmax(mask(cap(scale q k^T) + bias)) v; ir.md defines it. */
 typedef struct Attention {
-    Value *q, *k, *v, *mask, *bias;      /* mask and bias may be NULL */
-    double scale, cap, fill;             /* cap 0: there is none; fill: the score where a mask of
+    Value *q, *k, *v, *mask, *bias; /* mask and bias may be NULL */
+    double scale, cap, fill;        /* cap 0: there is none; fill: the score where a mask of
                                             bools is false */
     double dropout;
     bool is_causal, is_shared, is_empty; /* is_shared: several heads of q may share one of k and v;
@@ -75,7 +75,7 @@ typedef struct Pool {
     Value *x;
     int axes;
     int64_t kernel[VIEW_AXES], stride[VIEW_AXES], pad[VIEW_AXES], dilation[VIEW_AXES];
-    int64_t divisor; /* of an average; 0: the number of elements in the window */
+    int64_t divisor;                    /* of an average; 0: the number of elements in the window */
     bool is_max, rounds_up, counts_pad; /* ceil_mode, count_include_pad */
 } Pool;
 
@@ -200,14 +200,14 @@ typedef enum QKind { Q_TENSOR, Q_CHANNEL, Q_TOKEN } QKind;
 
 typedef struct QParams {
     QKind kind;
-    bool undoes;    /* it is a dequantize */
-    Value *x;       /* the operand */
+    bool undoes;           /* it is a dequantize */
+    Value *x;              /* the operand */
     Value *scales, *zeros; /* tensors with a number per channel or token, or computed at run time.
                               scales NULL: the numbers below count; zeros NULL: all are 0 */
     double scale;
     int64_t zero, lo, hi; /* integers lie in lo .. hi */
-    int axis;       /* the axis of channels */
-    EtcDtype dtype; /* of the integers */
+    int axis;             /* the axis of channels */
+    EtcDtype dtype;       /* of the integers */
 } QParams;
 
 bool qparams_read(const Node *n, QParams *q);

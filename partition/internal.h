@@ -17,8 +17,8 @@ typedef struct Split {
     Uses uses;
     int n;
     Node **node;
-    int *taker; /* by node: the index of its backend in the session's chain, or NOBODY */
-    int *maker; /* by value index: the node that computes it, or NOBODY */
+    int *taker;          /* by node: the index of its backend in the session's chain, or NOBODY */
+    int *maker;          /* by value index: the node that computes it, or NOBODY */
     int *level, *region; /* by node; the region may be NOBODY */
     int n_regions;
     Refusal *refusal; /* by node, for those that no backend takes */

@@ -9,7 +9,7 @@
 #include "partition/backends.def"
 #undef BACKEND
 
-extern const Backend *const all_backends[]; /* ends with NULL */
+extern const Backend *const all_backends[];                /* ends with NULL */
 const Backend *backend_find(const char *name, size_t len); /* NULL: there is none of this name */
 
 /* The decisions of the partitioner, for its report.  All times are estimates of the backends. */
@@ -21,8 +21,8 @@ typedef struct RegionReport {
     const Graph *body; /* the graph in the call of the backend; NULL until it is made */
     int n_nodes, n_in, n_out;
     int64_t macs, border_bytes; /* border_bytes enter and leave */
-    double seconds, switching; /* switching: the part for the call and for entering and leaving */
-    double seconds_outside;    /* what the kernels would take */
+    double seconds, switching;  /* switching: the part for the call and for entering and leaving */
+    double seconds_outside;     /* what the kernels would take */
 } RegionReport;
 
 typedef struct Rejected {

@@ -34,11 +34,11 @@ char *composite_text(Arena *a, const Composites *of, int i);
 
 typedef enum FormKind {
     FORM_LITERAL,
-    FORM_NAME,   /* the local variable with number `index` */
+    FORM_NAME, /* the local variable with number `index` */
     FORM_LIST,
-    FORM_EACH,   /* [for local in a..b: e] */
-    FORM_INDEX,  /* x[i] */
-    FORM_PART,   /* x[a..b]; b may be missing */
+    FORM_EACH,  /* [for local in a..b: e] */
+    FORM_INDEX, /* x[i] */
+    FORM_PART,  /* x[a..b]; b may be missing */
     FORM_NEGATE,
     FORM_NOT,
     FORM_AND,
@@ -52,7 +52,7 @@ typedef enum FormKind {
     FORM_LOOP,   /* its parts are a condition and a block; the locals `local` are carried */
     FORM_RETURN,
     FORM_REFUSE,
-    FORM_STAY,   /* leaves the node as it is */
+    FORM_STAY, /* leaves the node as it is */
     FORM_BLOCK,
 } FormKind;
 
@@ -66,7 +66,7 @@ typedef struct Form {
     int rule, function; /* of a call: the number of the rule or of the built-in function; or -1 */
     OpId op;
     const CustomOp *custom; /* the operator of --ops that is called, or NULL */
-    const char *name;   /* what is called, for messages */
+    const char *name;       /* what is called, for messages */
 } Form;
 
 typedef struct RuleBody {
@@ -94,7 +94,7 @@ const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const Cus
 typedef struct Spelled {
     const char *name;
     const Form *from, *condition; /* condition may be NULL */
-    RuleBody to; /* its names are those that `from` binds */
+    RuleBody to;                  /* its names are those that `from` binds */
 } Spelled;
 
 OpId spelled_key(int rule); /* an operator that `from` contains, to find the rule by */
@@ -117,9 +117,9 @@ typedef struct Play {
     Node *n;          /* the node that is rewritten */
     const char *rule; /* the name of the rule, for messages */
     bool failed, returned, stays;
-    bool is_type;     /* the rule computes the sizes or dtype of a result and builds no nodes */
-    int depth;        /* how deep calls of functions are nested */
-    Value **value;    /* the tensors that arguments refer to by slot */
+    bool is_type;  /* the rule computes the sizes or dtype of a result and builds no nodes */
+    int depth;     /* how deep calls of functions are nested */
+    Value **value; /* the tensors that arguments refer to by slot */
     int n_values;
     Arg result[MOST_RESULTS]; /* the results of the last call or return */
     int n_results;
@@ -168,8 +168,8 @@ void play_loop(Play *p, const LoopPart *test, const LoopPart *body, Value *const
 /* Replaces the node by what the body returns.  Returns false if that fails, which is reported. */
 bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name);
 
-Arg play_argument(Play *p, Arg a); /* an argument of the node as data of the rule */
-Arg play_own(Play *p);             /* runs the operator's own rule for the node */
+Arg play_argument(Play *p, Arg a);            /* an argument of the node as data of the rule */
+Arg play_own(Play *p);                        /* runs the operator's own rule for the node */
 Arg play_half(Play *p, int64_t which, Arg a); /* the real (0) or imaginary (1) part */
 Arg play_halved(Play *p, int64_t which); /* the node with each complex operand replaced by a part */
 
@@ -177,8 +177,8 @@ Dim dim_of(Play *p, Arg a);
 int64_t int_of(Play *p, Arg a); /* refuses a symbolic size */
 
 /* composite_data.c: arithmetic, also of tensors, and built-in functions of known data. */
-int sign_at(const char *s);     /* the number of the sign that the text begins with, or -1 */
-int sign_level(int i);          /* its precedence: 0 comparisons, 1 sums, 2 products */
+int sign_at(const char *s); /* the number of the sign that the text begins with, or -1 */
+int sign_level(int i);      /* its precedence: 0 comparisons, 1 sums, 2 products */
 const char *sign_text(int i);
 bool sign_is(int i, OpId op); /* op is what the sign means for tensors, or a tensor and a number */
 bool sign_commutes(int i);
@@ -186,10 +186,10 @@ Arg play_sign(Play *p, int i, Arg a, Arg b);
 Arg play_negate(Play *p, Arg a);
 Arg play_index(Play *p, Arg list, Arg at);
 Arg play_part(Play *p, Arg list, Arg from, Arg to); /* `to` is none: to the end */
-int function_find(const char *name);  /* the number of a built-in function, or -1 */
-bool function_is_public(int fn);      /* a user's rules may call it */
-bool function_is_operator(int fn); /* an operator has the same name */
-bool function_takes(int fn, Arg first); /* not the operator of its name */
+int function_find(const char *name);                /* the number of a built-in function, or -1 */
+bool function_is_public(int fn);                    /* a user's rules may call it */
+bool function_is_operator(int fn);                  /* an operator has the same name */
+bool function_takes(int fn, Arg first);             /* not the operator of its name */
 Arg play_function(Play *p, int fn, const Given *g);
 
 #endif

@@ -23,8 +23,8 @@ bool rewrite_by_rule(Rewrite *r, Node *n, const char *name);
  * results of aten.complex, hold together until the walk is over. */
 bool rewrite_complex(Rewrite *r, Node *n);
 bool complex_is_pair(const Node *n);
-bool complex_stays_within(Graph *g, Diag *d); /* no input or output is complex */
-void complex_remove(Graph *g);                /* the pairs, which nobody reads any more */
+bool complex_stays_within(Graph *g, Diag *d);    /* no input or output is complex */
+void complex_remove(Graph *g);                   /* the pairs, which nobody reads any more */
 bool as_recorded(Rewrite *r, Node *n, Value *v); /* viewed under the recorded sizes */
 
 #endif

@@ -16,8 +16,8 @@ typedef struct Rewrite {
     Graph *g;
     Arena *tmp;
     Diag *d;
-    Value **with; /* by value index: its replacement, or NULL */
-    int room;     /* the length of `with` */
+    Value **with;  /* by value index: its replacement, or NULL */
+    int room;      /* the length of `with` */
     int first_new; /* values from this index on were made in this walk */
     bool used;
     int64_t work; /* composite.c: the work that rules have done */
@@ -48,7 +48,7 @@ bool node_has_halves(const Node *n); /* an operand or a result is f16 or bf16 */
 bool owns_weights(const Weighted *v, const int *reads);
 bool others_are_read(const Uses *u, const Node *n); /* a result other than the first is read */
 bool rewrite_pieces(Rewrite *r, Node *n); /* makes selects and slices of an unbind or split */
-void rewrite_finish(Rewrite *r); /* replaces outputs and updates */
+void rewrite_finish(Rewrite *r);          /* replaces outputs and updates */
 /* Removes constants from the operands of a node with graphs: the graphs then read them themselves.
  * Returns the node that replaces n. */
 Node *sink_operands(Rewrite *r, Node *n);
@@ -68,12 +68,12 @@ bool value_is_const(const Value *v); /* the same, and its bytes are available */
  * number. */
 const float *value_floats(const Value *v, int64_t n);
 int *storage_reads(const Program *p, Arena *tmp); /* by storage: how often it is read or updated */
-bool type_same(Type a, Type b);      /* type_equal, and the layouts are the same */
+bool type_same(Type a, Type b);                   /* type_equal, and the layouts are the same */
 bool type_is_dense(Program *p, Type t); /* it has no strides but those of a dense tensor */
 /* Returns a constant of type t whose bytes start `byte` bytes behind those of the constant v. */
 Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte);
-Type type_plain(Type t);             /* t without strides */
-Dim dims_numel(Program *p, Type t);  /* the product of the sizes */
+Type type_plain(Type t);            /* t without strides */
+Dim dims_numel(Program *p, Type t); /* the product of the sizes */
 Arg arg_dim_list(Program *p, const Dim *d, int n);
 Arg arg_int_list(Program *p, const int64_t *v, int n);
 
@@ -143,7 +143,7 @@ typedef struct Part {
  * operands of a concat are computed one after the other, and bytes that a slice does not keep
  * can be dead before it. */
 typedef struct Block {
-    int root;       /* the index of the value whose bytes they are; -1: of the branches of `node` */
+    int root; /* the index of the value whose bytes they are; -1: of the branches of `node` */
     const Node *node;
     int start, end; /* the live range of all parts */
     int64_t bytes;  /* a multiple of PLAN_ALIGN; so are lo and hi of all parts */

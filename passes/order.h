@@ -13,7 +13,7 @@ typedef struct Chunk {
     bool kept;   /* read after the last step */
 } Chunk;
 
-typedef struct Step { /* a node, by its place in the given order */
+typedef struct Step {        /* a node, by its place in the given order */
     int first_read, n_reads; /* read[...]: chunks, each once */
     int first_made, n_made;  /* numbers of chunks */
     int first_over, n_over;  /* read[...]: the chunks it may write over if all of them die here */

@@ -35,7 +35,7 @@ typedef struct Window {
     int64_t channels, taps, blocks;
     int64_t kernel[WINDOW_AXES], stride[WINDOW_AXES], padding[WINDOW_AXES], dilation[WINDOW_AXES];
     int64_t n_axes; /* 0: of a linear layer, a window is a row */
-    int64_t rows; /* how many positions are taken per column */
+    int64_t rows;   /* how many positions are taken per column */
 } Window;
 
 /* Sums over positions of x[i] * x[j], for all elements i and j of a window (the Gram matrix). */
@@ -51,10 +51,10 @@ typedef struct Moments {
     const char *name;
     bool is_before; /* they are those before channels are rescaled */
     int axis;
-    int64_t n; /* the number of channels */
+    int64_t n;                        /* the number of channels */
     float *mean, *square, *magnitude; /* by channel: the means of x and x^2, the largest |x| */
     double *sum, *sum_square, count;  /* sums of the samples so far */
-    Products *products; /* a list; NULL: no algorithm needs them */
+    Products *products;               /* a list; NULL: no algorithm needs them */
 } Moments;
 
 typedef struct NodePlan {
@@ -71,9 +71,9 @@ typedef struct Annotation {
     Graph *g;
     Arena *arena;
     Uses uses;
-    int n_values;    /* of g when it was annotated */
-    NodePlan *plan;  /* by the index of a node's first result */
-    int *point;      /* by value index: an index in `points`, or -1 */
+    int n_values;   /* of g when it was annotated */
+    NodePlan *plan; /* by the index of a node's first result */
+    int *point;     /* by value index: an index in `points`, or -1 */
     Point **points;
     int n_points;
     Moments **moments; /* by value index; an item may be NULL */
@@ -170,7 +170,7 @@ const Moments *moments_of(const Annotation *a, const Node *n);
 /* Adds products for the window of n to the moments m of its operand, for weights of `bits` bits.
  * Returns false if n has no window that products are computed for. */
 bool products_ask(Moments *m, const Node *n, int bits, Arena *a);
-bool products_fit(const Node *n); /* it has such a window */
+bool products_fit(const Node *n);                                       /* it has such a window */
 const Products *products_of(const Moments *m, const Node *n, int bits); /* or NULL */
 int64_t products_count(const Products *p); /* the number of elements of `gram` */
 void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
@@ -181,7 +181,7 @@ void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample,
 Statistics *statistics_new(Arena *a, uint64_t model);
 const char *statistics_file(const Statistics *s);
 bool statistics_is_file(const Statistics *s); /* they were read from a file, not just collected */
-uint64_t statistics_model(const Program *p); /* the identity of a program */
+uint64_t statistics_model(const Program *p);  /* the identity of a program */
 bool statistics_fit(const Statistics *s, const Program *p, Diag *d); /* reports what does not fit */
 /* Adds n numbers for a value under a key without blanks.  They can be found after
  * statistics_sort. */
@@ -229,7 +229,7 @@ void ints_set_scales(Ints *k, const QuantFormat *f, const float *w, const float 
 void ints_fit_scales(Ints *k, const QuantFormat *f, const float *w, const float *h);
 void ints_shrink_scales(Ints *k, const QuantFormat *f, const float *w);
 void ints_round(Ints *k, const float *w);
-int ints_nearest(const Ints *k, double v); /* v is in units of the scale */
+int ints_nearest(const Ints *k, double v);            /* v is in units of the scale */
 float scale_kept(double scale, const QuantFormat *f); /* the scale as a runtime stores it */
 
 /* The layout of weights: for each element, the output channel and the channel of the operand. */

@@ -22,13 +22,13 @@ typedef enum ObserverKind {
 } ObserverKind;
 
 typedef enum Algorithm { /* bits */
-    ALG_BIAS_CORRECTION = 1 << 0,
-    ALG_EQUALIZATION = 1 << 1, /* cross-layer */
-    ALG_SMOOTHQUANT = 1 << 2,
-    ALG_AWQ = 1 << 3,
-    ALG_SCALE_ESTIMATION = 1 << 4,
-    ALG_GPTQ = 1 << 5,
-    ALG_HQQ = 1 << 6
+                         ALG_BIAS_CORRECTION = 1 << 0,
+                         ALG_EQUALIZATION = 1 << 1, /* cross-layer */
+                         ALG_SMOOTHQUANT = 1 << 2,
+                         ALG_AWQ = 1 << 3,
+                         ALG_SCALE_ESTIMATION = 1 << 4,
+                         ALG_GPTQ = 1 << 5,
+                         ALG_HQQ = 1 << 6
 } Algorithm;
 
 typedef enum Granularity { PER_TENSOR, PER_CHANNEL, PER_GROUP, PER_TOKEN } Granularity;
@@ -41,7 +41,7 @@ typedef struct QuantFormat {
     Granularity granularity;
     int group; /* the elements of a group along the reduced axis, for PER_GROUP */
     bool symmetric;
-    bool dynamic; /* scales are computed at run time; only of activations */
+    bool dynamic;        /* scales are computed at run time; only of activations */
     bool may_be_dynamic; /* dynamic: auto; they are if static scales would be too coarse */
     ObserverKind observer;
     double percentile; /* of OBS_PERCENTILE, in (50, 100] */
@@ -76,11 +76,11 @@ typedef struct Recipe {
     const char *file; /* the recipe's file, or the preset's name */
     QuantRule *rule;
     int n_rules;
-    bool for_latency;    /* quantize only what gets faster by the cost model */
-    Metric metric;       /* of --max-drop */
-    int output;          /* the only output that is measured, counted from 1; 0: all outputs */
-    double max_drop;     /* for METRIC_SQNR the smallest SQNR that is allowed */
-    uint64_t id;         /* a hash of its text */
+    bool for_latency; /* quantize only what gets faster by the cost model */
+    Metric metric;    /* of --max-drop */
+    int output;       /* the only output that is measured, counted from 1; 0: all outputs */
+    double max_drop;  /* for METRIC_SQNR the smallest SQNR that is allowed */
+    uint64_t id;      /* a hash of its text */
 } Recipe;
 
 typedef struct QuantChoice {
@@ -133,9 +133,9 @@ Statistics *statistics_keeping(Arena *a, const char *const *name, int n);
 
 /* The state of an unfinished run over samples, from which a later run can continue. */
 typedef struct Checkpoint {
-    uint64_t id;            /* a hash of everything that the result depends on */
-    const Statistics *from; /* what an earlier run saved, or NULL */
-    int first;              /* result: the samples that it had evaluated; 0: it does not fit */
+    uint64_t id;               /* a hash of everything that the result depends on */
+    const Statistics *from;    /* what an earlier run saved, or NULL */
+    int first;                 /* result: the samples that it had evaluated; 0: it does not fit */
     bool (*is_due)(void *ctx); /* asked before each sample, by one thread at a time */
     bool (*keep)(void *ctx, const Statistics *s, int done, Diag *d); /* saves the state */
     void *ctx;
@@ -146,16 +146,16 @@ typedef struct Checkpoint {
 /* The quantization job of a session. */
 typedef struct QuantJob {
     const Recipe *recipe;
-    const Samples *samples; /* samples of method 0; may be NULL */
+    const Samples *samples;       /* samples of method 0; may be NULL */
     const Statistics *statistics; /* statistics in place of samples, or NULL */
     const Statistics *keep;       /* which nodes stay floats; NULL: those that `statistics` names */
     Statistics *seen;             /* result: statistics of the samples, in the program's arena */
     const Statistics *loose; /* which products get scales at run time (dynamic: auto); NULL: none */
-    Checkpoint *checkpoint;       /* of the samples, or NULL */
-    const Blas *blas;             /* multiplies when samples are evaluated; may be NULL */
-    int threads;                  /* how many threads quantize weights; 0: one */
-    bool only_observe;            /* the program is not changed */
-    bool is_refit; /* the statistics are of this graph with other weights, as the caller checked */
+    Checkpoint *checkpoint;  /* of the samples, or NULL */
+    const Blas *blas;        /* multiplies when samples are evaluated; may be NULL */
+    int threads;             /* how many threads quantize weights; 0: one */
+    bool only_observe;       /* the program is not changed */
+    bool is_refit;  /* the statistics are of this graph with other weights, as the caller checked */
     bool is_nested; /* the graph is nested in a node, and no sample shows its values */
 } QuantJob;
 
@@ -203,16 +203,16 @@ int64_t largest_of(const float *x, int64_t n); /* the index of the first largest
 
 typedef struct LayerReport {
     Loc loc;
-    const Node *node;   /* in the program before quantization */
-    bool is_quantized;  /* its weights or all its operands are integers */
-    const char *kept;   /* its format: "int8, weights int4 in groups of 32" */
-    bool has_partner;   /* both programs have this node; else only bytes_* are known below */
-    Difference error;   /* of its result, including the errors of its operands */
-    double damage;      /* the noise that it adds to that of its operands, relative to the signal */
-    int rank;           /* by damage, counted from 1 */
-    bool has_range;     /* its result is stored as integers, which cover lo to hi */
+    const Node *node;  /* in the program before quantization */
+    bool is_quantized; /* its weights or all its operands are integers */
+    const char *kept;  /* its format: "int8, weights int4 in groups of 32" */
+    bool has_partner;  /* both programs have this node; else only bytes_* are known below */
+    Difference error;  /* of its result, including the errors of its operands */
+    double damage;     /* the noise that it adds to that of its operands, relative to the signal */
+    int rank;          /* by damage, counted from 1 */
+    bool has_range;    /* its result is stored as integers, which cover lo to hi */
     float lo, hi;
-    int64_t n_clipped;  /* how many elements lie outside of lo to hi */
+    int64_t n_clipped;         /* how many elements lie outside of lo to hi */
     uint64_t bar[REPORT_BARS]; /* a histogram of its result in floats, over seen_lo to seen_hi */
     float seen_lo, seen_hi;
     int64_t bytes_before, bytes_after; /* of its constants */

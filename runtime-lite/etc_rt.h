@@ -58,10 +58,10 @@ typedef enum EtcStatus {
 
 typedef struct EtcError {
     EtcStatus status;
-    const char *what;       /* a constant text: "offset past the end of the segment" */
-    const char *name;       /* a name in the file: a method, an operator "aten::add"; or NULL */
-    const char *overload;   /* the operator's overload, "out"; or NULL */
-    int64_t index;          /* the number of the instruction, value or input that is wrong; or -1 */
+    const char *what;     /* a constant text: "offset past the end of the segment" */
+    const char *name;     /* a name in the file: a method, an operator "aten::add"; or NULL */
+    const char *overload; /* the operator's overload, "out"; or NULL */
+    int64_t index;        /* the number of the instruction, value or input that is wrong; or -1 */
 } EtcError;
 
 /* -- values ------------------------------------------------------------------------------ */
@@ -174,7 +174,7 @@ const struct EtcCores *etc_cores(void);
 
 typedef struct EtcProgram EtcProgram;
 
-typedef struct EtcBlob { /* the bytes in the file that a delegate is initialised with */
+typedef struct EtcBlob {       /* the bytes in the file that a delegate is initialised with */
     const EtcProgram *program; /* for its named data; valid only during init */
     const uint8_t *data;       /* not checked; aligned to 4 bytes */
     uint64_t n_bytes;
@@ -209,9 +209,9 @@ typedef struct EtcDelegate {
 struct EtcProgram {
     const uint8_t *file;
     size_t n_bytes;
-    size_t flat_bytes;   /* of the FlatBuffer, which starts at byte 0 */
-    size_t segment_base; /* 0: there are no segments */
-    uint32_t root;       /* the offset of the root table */
+    size_t flat_bytes;           /* of the FlatBuffer, which starts at byte 0 */
+    size_t segment_base;         /* 0: there are no segments */
+    uint32_t root;               /* the offset of the root table */
     const EtcDelegate *delegate; /* set by etc_program_offer */
     int32_t n_delegates;
     const EtcKernelRow *kernel; /* set by etc_program_kernels */
@@ -295,8 +295,8 @@ void etc_method_limit(EtcMethod *m, int64_t work);
 
 /* -- profiles ---------------------------------------------------------------------------- */
 
-typedef struct EtcExecuted { /* an instruction that was executed */
-    uint32_t index;      /* in the method; its chains are counted one after the other */
+typedef struct EtcExecuted {     /* an instruction that was executed */
+    uint32_t index;              /* in the method; its chains are counted one after the other */
     const char *name, *overload; /* the operator, or a delegate's id; NULL: a jump, move or free */
     int32_t delegate;            /* the number of the delegate that was called, or -1 */
 } EtcExecuted;

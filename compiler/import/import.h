@@ -14,14 +14,14 @@
 
 /* A regular file that a run reads or writes. */
 typedef struct File {
-    const char *path;             /* its name in messages */
+    const char *path; /* its name in messages */
     uint64_t inode;
     int64_t size;                 /* in bytes, when it was opened */
     int64_t seconds, nanoseconds; /* the time of its last change when it was opened */
     bool is_read, is_opened, is_written;
-    bool is_taken; /* it is an output, and its content is ready */
-    bool is_kept;  /* it is mapped and read until the end, so it must not change */
-    struct File *other; /* the same file under another name that is read too */
+    bool is_taken;        /* it is an output, and its content is ready */
+    bool is_kept;         /* it is mapped and read until the end, so it must not change */
+    struct File *other;   /* the same file under another name that is read too */
     const uint8_t *given; /* bytes that stand for a file of this name, or NULL */
 } File;
 

@@ -133,9 +133,9 @@ const char *json_tag(const Json *v, const Json **content);
 typedef struct PickledTensor {
     EtcDtype dtype;
     int rank;
-    const char *key; /* the member "data/KEY" holds its storage; NULL: it is no tensor */
+    const char *key;           /* the member "data/KEY" holds its storage; NULL: it is no tensor */
     int64_t n_storage, offset; /* in elements */
-    const Dim *size, *stride; /* numbers, none negative */
+    const Dim *size, *stride;  /* numbers, none negative */
 } PickledTensor;
 
 /* Reads a pickled dict of tensors.  `tensors` maps names to PickledTensor. */
@@ -176,10 +176,10 @@ typedef struct Pt2 {
     JsonDoc config_doc[2];
     Archive *pickled[2]; /* if the config is a pickle: its archive; `config` has PickledTensor */
     bool config_read[2], config_ok[2];
-    Table missing_of; /* "aten.topk.default" -> MissingOp */
+    Table missing_of;    /* "aten.topk.default" -> MissingOp */
     MissingOp **missing; /* in the order of their first nodes */
     int n_missing;
-    Table batches; /* Value * -> Batch: pt2_vmap.c */
+    Table batches;                           /* Value * -> Batch: pt2_vmap.c */
     bool has_batches, may_batch, told_batch; /* may_batch: the current node takes batches */
 } Pt2;
 
@@ -238,7 +238,7 @@ struct Scope {
     int depth;
 };
 
-Name *pt2_name(Scope *s, Loc loc, const char *text); /* finds a name */
+Name *pt2_name(Scope *s, Loc loc, const char *text);            /* finds a name */
 Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* the value of {"name": ...} */
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
 const char *pt2_value_name(Scope *s, const char *text);

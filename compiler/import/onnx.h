@@ -48,9 +48,9 @@ typedef struct OnnxValue {
     Value *value;
     OnnxConst *constant;
     const OnnxList *list;
-    int bits;       /* as in OnnxConst */
+    int bits;                     /* as in OnnxConst */
     const OnnxSequence *sequence; /* not NULL: it is a sequence, and nothing else is set */
-    bool is_none;   /* it is an empty optional, and nothing else is set */
+    bool is_none;                 /* it is an empty optional, and nothing else is set */
     bool is_absent; /* it is an input that the call of a function left out; nothing else is set */
 } OnnxValue;
 
@@ -77,13 +77,13 @@ typedef struct Onnx {
     Loc loc;
     const ImportOptions *options;
     Files *files;
-    Folder folder; /* of external data */
+    Folder folder;       /* of external data */
     const uint8_t *data; /* the bytes of the file, n of them */
     size_t n;
     const Onnx__Model *model;
     int64_t opset;
-    Table taken;   /* the names of values, states and symbols in the IR */
-    Table sizes;   /* dim_param -> Symbol */
+    Table taken;     /* the names of values, states and symbols in the IR */
+    Table sizes;     /* dim_param -> Symbol */
     Table externals; /* location -> OnnxExternal */
     Table functions; /* domain, name and overload -> Onnx__Function */
     int n_calls;     /* how deep calls of functions are nested */
@@ -127,16 +127,16 @@ Value *onnx_list_value(OnnxNode *n, const OnnxList *l);
 /* -- graphs: onnx.c ---------------------------------------------------------------------------- */
 
 const char *onnx_text(Onnx *o, ProtobufCBinaryData text); /* NULL: it contains a NUL */
-const char *onnx_unique(Onnx *o, const char *name); /* a new name that resembles this one */
+const char *onnx_unique(Onnx *o, const char *name);       /* a new name that resembles this one */
 bool onnx_is_default(ProtobufCBinaryData domain);
 bool onnx_opset_is_read(const Onnx *o);
-bool onnx_spend(Onnx *o, size_t n);     /* counts n operands; false: the file has too many */
+bool onnx_spend(Onnx *o, size_t n); /* counts n operands; false: the file has too many */
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n);
 
 /* -- graphs within graphs: onnx_flow.c --------------------------------------------------------- */
 
 OnnxValue *onnx_find(OnnxScope *s, const char *name); /* NULL: there is no such name; no report */
-bool onnx_functions(Onnx *o); /* fills o->functions */
+bool onnx_functions(Onnx *o);                         /* fills o->functions */
 const Onnx__Function *onnx_function(Onnx *o, const Onnx__Node *node); /* NULL: it calls none */
 int64_t onnx_opset_of(const Onnx *o, const Onnx__Function *f);
 bool onnx_call(OnnxNode *n, const Onnx__Function *f);
@@ -152,16 +152,16 @@ bool onnx_wrong(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf,
 bool onnx_unsupported(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Input i of a node.  These return NULL also if it is absent. */
-bool on_has(const OnnxNode *n, int i);          /* it is not absent */
+bool on_has(const OnnxNode *n, int i); /* it is not absent */
 Value *on_value(OnnxNode *n, int i);
-const OnnxList *on_list(OnnxNode *n, int i);    /* NULL without a report: it is not known */
-const OnnxList *on_table(OnnxNode *n, int i);   /* the same, also of rank 2 */
-OnnxConst *on_const(OnnxNode *n, int i);        /* NULL without a report: it is not constant */
-int on_bits(OnnxNode *n, int i);                /* as in OnnxConst */
+const OnnxList *on_list(OnnxNode *n, int i);  /* NULL without a report: it is not known */
+const OnnxList *on_table(OnnxNode *n, int i); /* the same, also of rank 2 */
+OnnxConst *on_const(OnnxNode *n, int i);      /* NULL without a report: it is not constant */
+int on_bits(OnnxNode *n, int i);              /* as in OnnxConst */
 bool on_dims(OnnxNode *n, int i, Dim *out, int *count); /* it must be known, but may be symbolic */
 bool on_numbers(OnnxNode *n, int i, int64_t *out, int *count); /* it must be known as numbers */
-OnnxValue *on_input(OnnxNode *n, int i);        /* a tensor, a sequence or an empty optional */
-bool on_wants(const OnnxNode *n, int i);        /* output i has a name, so it may be read */
+OnnxValue *on_input(OnnxNode *n, int i); /* a tensor, a sequence or an empty optional */
+bool on_wants(const OnnxNode *n, int i); /* output i has a name, so it may be read */
 Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v); /* v, which must be a tensor */
 
 const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name); /* NULL: it is absent */
@@ -202,7 +202,7 @@ Value *on_gemm(OnnxNode *n); /* computes Gemm of inputs 0 to 2 with the node's a
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* op of x with a result of type t */
-Dim on_told(OnnxNode *n, Dim most, int64_t least); /* a new size, known only at run time */
+Dim on_told(OnnxNode *n, Dim most, int64_t least);       /* a new size, known only at run time */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank, or -1 */
 
 /* Build common nodes.  They return NULL if an operand is NULL. */
@@ -212,12 +212,12 @@ Value *on_scalar(OnnxNode *n, OpId op, Value *x, double by);
 Value *on_where(OnnxNode *n, Value *c, Value *a, Value *b);
 Value *on_full(OnnxNode *n, int rank, const Dim *dim, double v, EtcDtype t);
 Value *on_number(OnnxNode *n, double v, EtcDtype t); /* of rank 0 */
-Value *on_arange(OnnxNode *n, Dim from, Dim to); /* from .. to - 1 as i64 */
+Value *on_arange(OnnxNode *n, Dim from, Dim to);     /* from .. to - 1 as i64 */
 Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step);
 Value *on_permute(OnnxNode *n, Value *x, const int64_t *order);
 Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis);
 Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps); /* op: sum, amax, amin, mean */
-Value *on_any(OnnxNode *n, Value *x, int axis); /* keeps the axis, with size 1 */
+Value *on_any(OnnxNode *n, Value *x, int axis);    /* keeps the axis, with size 1 */
 Value *on_insert(OnnxNode *n, Value *x, int axis); /* inserts an axis of size 1 */
 Value *on_floats(OnnxNode *n, int rank, const Dim *dim, const float *v); /* makes a constant */
 float *on_table_of(OnnxNode *n, int64_t height, int64_t width); /* zeros; NULL: they are too many */
