@@ -11,14 +11,15 @@ static char *in_small_letters(Arena *a, const char *s, size_t n)
     return small;
 }
 
-/* Of an ELF file; nothing that could end a string of C. */
+/* Checks that s can name a section of an ELF file.  No character of it can end a string of C. */
 static bool is_section(const char *s)
 {
     return *s && strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$") ==
                      strlen(s);
 }
 
-/* "const" or "const,section=.ext_flash" */
+/* Reads the attribute of a bank: "const" or "const,section=.ext_flash".  If it is wrong, returns
+ * false, and *why says what is expected. */
 static bool read_attribute(const char *s, MemoryBank *b, const char **why)
 {
     static const char section[] = "const,section=";

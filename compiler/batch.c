@@ -1,9 +1,9 @@
 /* batch.c -- `etc batch`: compiles the models of a list, each in a process of its own.
  *
- * A process that crashes or runs out of memory stops no other.  Each writes what it says into two
- * files in memory: standard output, with the result and a record of what was read and written, and
- * standard error, with a line of JSON for each message.  The signals that would end the batch, and
- * those of processes that ended, are blocked and waited for, so there is no handler.
+ * A process that crashes or runs out of memory does not stop the others.  Each process writes into
+ * two files in memory.  Standard output takes the result and a record of what was read and written;
+ * standard error takes a line of JSON for each message.  The signals that would end the batch, and
+ * SIGCHLD, are blocked and waited for, so there is no handler.
  */
 #define _GNU_SOURCE
 #include "compiler/batch.h"
@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 typedef struct Job {
-    BatchEntry *entry; /* NULL: free */
+    BatchEntry *entry; /* NULL: the job is free */
     pid_t pid;
-    int out, err; /* files in memory */
+    int out, err; /* the descriptors of two files in memory */
     double start;
 } Job;
 
@@ -39,15 +39,16 @@ typedef struct Run {
     Diag *diag;
     const char *state;
     Job *job;
-    int n_jobs, next, told; /* entries that were started; lines that were printed */
-    double saved;           /* when the state was */
+    int n_jobs, next, told; /* next, told: the next entry to start and the next to print */
+    double saved;           /* the time when the state was saved */
     sigset_t watched, before;
-    int signal; /* that ends the batch; 0: none */
+    int signal; /* the signal that ends the batch; 0: none */
 } Run;
 
 /* -- a process of its own ---------------------------------------------------------------------- */
 
-/* Also ends it when the batch is killed. */
+/* Sets the signal mask, standard streams and memory limit of the new process.  It also gets
+ * SIGTERM when the batch is killed. */
 static void settle_in(const Run *r, const Job *j)
 {
     sigprocmask(SIG_SETMASK, &r->before, NULL);
@@ -77,7 +78,8 @@ static bool make_new(const Run *r, BatchEntry *e, Arena *a, Diag *d)
     return true;
 }
 
-/* Nothing is to be done where only times and places of files have changed. */
+/* Runs an entry in its own process and exits.  If only times and places of files have changed,
+ * it prints the known record and compiles nothing. */
 static _Noreturn void work(const Run *r, const Job *j)
 {
     settle_in(r, j);
@@ -110,7 +112,8 @@ static bool start(Run *r, Job *j, BatchEntry *e)
 
 /* -- what it left ------------------------------------------------------------------------------ */
 
-/* In the arena; the file is closed. */
+/* Returns the text of a file, in the arena, and closes the file.  *n is 0 if the file is larger
+ * than 64 MiB or cannot be read. */
 static const char *take_text(Run *r, int fd, size_t *n)
 {
     enum { MOST = 64 << 20 };
@@ -123,7 +126,8 @@ static const char *take_text(Run *r, int fd, size_t *n)
     return text;
 }
 
-/* The result of the command, if it ran, and the record. */
+/* Reads the result of the command, if it ran, and the record behind it, and sets the entry's
+ * status.  Does nothing if one of them is wrong. */
 static void take_result(Run *r, BatchEntry *e, const char *text, size_t n)
 {
     JsonDoc doc;
@@ -221,7 +225,8 @@ static void tell_messages(Run *r, const BatchEntry *e)
     count_fault(r, e->code);
 }
 
-/* In the order of the list, as soon as all before are done. */
+/* Prints the entries that are done in the order of the list, each as soon as all entries before
+ * it are done. */
 static void tell_done(Run *r)
 {
     const Batch *b = r->batch;
@@ -248,7 +253,7 @@ static void watch_signals(Run *r)
     sigprocmask(SIG_BLOCK, &r->watched, &r->before);
 }
 
-/* Returns whether any ended. */
+/* Handles the processes that have ended.  Returns whether there were any. */
 static bool reap(Run *r)
 {
     bool any = false;
@@ -269,7 +274,8 @@ static int n_running(const Run *r)
     return n;
 }
 
-/* What is as it was needs no process. */
+/* Returns the next entry that needs a process; NULL: there is none.  An entry whose files are
+ * untouched needs no process and is marked as unchanged. */
 static BatchEntry *next_entry(Run *r)
 {
     while (r->next < r->batch->n) {
@@ -294,7 +300,8 @@ static bool start_more(Run *r)
     return true;
 }
 
-/* Now and then, so that little is lost when the batch is killed. */
+/* Saves the state, at most once a second unless `now` is set, so that little is lost when the
+ * batch is killed. */
 static void save(Run *r, bool now)
 {
     double t = seconds_now();
@@ -302,7 +309,7 @@ static void save(Run *r, bool now)
         return;
     r->saved = t;
     if (!state_write(r->state, r->batch, r->diag))
-        r->saved = t + 1e9; /* told once */
+        r->saved = t + 1e9; /* the error is reported only once */
 }
 
 static void stop_all(Run *r)
@@ -335,7 +342,7 @@ static void run_all(Run *r)
         stop_all(r);
 }
 
-/* Ends as the signal would have ended it. */
+/* Ends the process as the signal would have ended it. */
 static void end_by_signal(const Run *r)
 {
     fflush(stdout);
@@ -346,7 +353,7 @@ static void end_by_signal(const Run *r)
 
 /* -- beforehand -------------------------------------------------------------------------------- */
 
-/* C comes with files beside OUT.c. */
+/* Claims the files that emit-c may write beside OUT.c. */
 static bool claim_beside(const BatchEntry *e, Files *files, Arena *a, Diag *d)
 {
     static const char *const suffix[] = {".h", "_main.c", "_weights.S", "_weights.S.bin"};
@@ -358,7 +365,8 @@ static bool claim_beside(const BatchEntry *e, Files *files, Arena *a, Diag *d)
     return ok;
 }
 
-/* No entry writes what another reads or writes, whatever the files are called. */
+/* Claims the files that an entry reads and writes, so that no entry writes what another reads or
+ * writes, whatever the files are called. */
 static bool claim_files(const BatchEntry *e, Files *files, Arena *a, Diag *d)
 {
     const Files *own = e->options.files;
@@ -369,7 +377,7 @@ static bool claim_files(const BatchEntry *e, Files *files, Arena *a, Diag *d)
     return ok && claim_beside(e, files, a, d);
 }
 
-/* Those between the output folder and a path beneath it. */
+/* Makes the folders between the output folder and a path beneath it. */
 static bool make_folders(const BatchEntry *e, const char *path, Strings *made, Arena *a, Diag *d)
 {
     size_t n = strlen(e->folder);
@@ -386,7 +394,8 @@ static void note_entry(const BatchEntry *e, Diag *d)
     diag_note(d, "in the entry '%s', %s:%d", e->name, e->loc.file, e->loc.line);
 }
 
-/* Its words, without the output folder in them, and the CPU that they stand for here. */
+/* Sets the digest of an entry's words and output, without the output folder, and of the CPU that
+ * --target stands for on this machine. */
 static bool digest_words(BatchEntry *e, Arena *a)
 {
     Text t;
@@ -432,7 +441,8 @@ static bool prepare(Batch *b, Files *files, Strings *made, Arena *a, Diag *d)
     return ok;
 }
 
-/* With a slash at its end. */
+/* Returns the real path of a folder with a slash at its end.  Returns NULL if it cannot be
+ * resolved, which is reported. */
 static const char *full_path(const char *path, Arena *a, Diag *d)
 {
     char *real = realpath(path, NULL);
@@ -456,7 +466,7 @@ static int n_jobs(const Options *o)
     return o->jobs ? atoi(o->jobs) : cores;
 }
 
-/* Where the command was given, for what is named there. */
+/* Returns a path that counts from the current folder as an absolute path.  NULL stays NULL. */
 static const char *from_here(const char *path, Arena *a, Diag *d)
 {
     const char *here = path && *path != '/' ? full_path(".", a, d) : "";

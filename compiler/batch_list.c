@@ -1,8 +1,9 @@
 /* batch_list.c -- the list of `etc batch`: which models are compiled, and how.
  *
- * Settings lie in layers: the defaults of the files, those of the entries that an entry extends,
- * its own.  Each entry is settled once and has a bounded number of flags, so entries that extend
- * each other cost no more than their text; a cycle is an error that names it.
+ * Settings come in layers, and a later layer replaces an earlier one: the defaults of the files,
+ * then the settings of the entries that an entry extends, then its own.  Each entry is settled once
+ * and has a bounded number of flags, so the cost of entries that extend each other grows only with
+ * their text.  A cycle is an error, and the message names the cycle.
  */
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
@@ -20,7 +21,7 @@ static const char *const entry_key[N_ENTRY_KEYS] = {"model", "command", "output"
 
 typedef struct Settings {
     const Yaml *value[N_VALUES];
-    const Yaml *flag[MAX_FLAGS]; /* their keys are the flags' names */
+    const Yaml *flag[MAX_FLAGS]; /* the flags' values; their keys are the flags' names */
     int n_flags;
 } Settings;
 
@@ -29,7 +30,7 @@ typedef enum Mark { NOT_YET, IN_WORK, SETTLED, FAILED } Mark;
 typedef struct Item {
     const char *name;
     Loc loc;
-    const Yaml **layer; /* of the files, the last one holds */
+    const Yaml **layer; /* the entry in each file; a later one replaces an earlier one */
     int n_layers;
     Mark mark;
     bool is_extended;
@@ -42,10 +43,10 @@ typedef struct List {
     Diag *diag;
     Item **item;
     int n, n_files;
-    Table by_name, by_path; /* of entries; of files that were read */
+    Table by_name, by_path; /* the entries; the files that were read */
     const Yaml **defaults;
     int n_defaults;
-    const char *open[MAX_CHAIN]; /* files or entries that extend each other, for messages */
+    const char *open[MAX_CHAIN]; /* the chain of files or entries, each of which extends the next */
     int n_open;
 } List;
 
@@ -63,7 +64,7 @@ static bool is_word(const Yaml *y, const char *what, List *l)
            (*y->text || diag_error(l->diag, yaml_loc(y), "'%s' is empty", y->key ? y->key : what));
 }
 
-/* Calls visit for the word, or each word of a list of such. */
+/* Calls `visit` for a word, or for each word of a list. */
 static bool each_word(const Yaml *y, List *l, bool (*visit)(List *l, const Yaml *y))
 {
     bool ok = true;
@@ -76,7 +77,7 @@ static bool each_word(const Yaml *y, List *l, bool (*visit)(List *l, const Yaml 
 
 /* -- entries of a file ------------------------------------------------------------------------ */
 
-/* "dir/model.pt2" is called "model". */
+/* Returns the name of a model's entry: "model" for "dir/model.pt2". */
 static const char *name_of_model(const char *path, Arena *a)
 {
     const char *slash = strrchr(path, '/'), *base = slash && slash[1] ? slash + 1 : path;
@@ -89,7 +90,8 @@ static bool same_file(const Loc *a, const Yaml *b)
     return !strcmp(a->file, b->file);
 }
 
-/* A further file may say more of an entry; the same one may not. */
+/* Adds y as a layer of the entry `name`.  A further file may add to an entry; a second entry of
+ * that name in the same file is an error. */
 static bool add_item(List *l, const char *name, const Yaml *y)
 {
     Item *is = table_find_text(&l->by_name, name);
@@ -109,7 +111,7 @@ static bool add_item(List *l, const char *name, const Yaml *y)
     return true;
 }
 
-/* An item of a list, whose name is told or that of its model. */
+/* Adds an item of a list.  Its name is given, or else it is the name of its model. */
 static bool add_listed(List *l, const Yaml *y)
 {
     const Yaml *name = NULL, *model = NULL;
@@ -180,7 +182,7 @@ static bool read_file(List *l, const char *path, Loc loc)
     if (!enters(l, path, loc))
         return false;
     TableItem *read = table_at_text(&l->by_path, path);
-    if (read->number++) { /* others extend it too */
+    if (read->number++) { /* it was read already, because another file extends it too */
         l->n_open--;
         return true;
     }
@@ -196,7 +198,7 @@ static bool read_file(List *l, const char *path, Loc loc)
 
 /* -- settings --------------------------------------------------------------------------------- */
 
-/* YAML's null takes back what a layer below says. */
+/* Returns whether y is YAML's null.  A null flag takes back the value of an earlier layer. */
 static bool is_null(const Yaml *y)
 {
     return y->kind == YAML_SCALAR && y->is_plain &&
@@ -229,7 +231,7 @@ static bool set_flags(Settings *to, const Yaml *map, List *l)
 
 static Settings *settle(List *l, Item *is);
 
-/* What is extended tells everything but which file is written. */
+/* Copies all settings of the entry `name` but its output into *to. */
 static bool lay_base(List *l, const Yaml *name, Settings *to)
 {
     Item *base = table_find_text(&l->by_name, name->text);
@@ -265,7 +267,7 @@ static bool lay(List *l, const Yaml *layer, bool is_entry, Settings *to)
 {
     const Yaml *v[N_ENTRY_KEYS];
     bool ok = true;
-    if (layer->kind == YAML_SCALAR) { /* a model alone */
+    if (layer->kind == YAML_SCALAR) { /* the layer is only a model */
         to->value[MODEL] = layer;
         return true;
     }
@@ -290,7 +292,7 @@ static const Yaml *extends_of(const Yaml *layer)
     return y;
 }
 
-/* NULL: reported. */
+/* Returns the settings of an entry from all its layers.  Returns NULL if an error was reported. */
 static Settings *settle(List *l, Item *is)
 {
     bool ok = true;
@@ -310,7 +312,8 @@ static Settings *settle(List *l, Item *is)
 
 /* -- words of a command ----------------------------------------------------------------------- */
 
-/* What batch itself sees to, or what would print between its lines. */
+/* Returns whether an entry may set a flag.  It may not set a flag that batch itself handles, or
+ * one that would print between its lines. */
 static bool may_be_set(const char *flag)
 {
     static const char *const own[] = {"output", "json",    "quiet",        "verbose", "help",
@@ -360,7 +363,8 @@ static int by_name(const void *a, const void *b)
     return strcmp((*l)->key, (*r)->key);
 }
 
-/* Its outputs lie beneath the output folder, wherever the list comes from. */
+/* Checks that an output lies beneath the output folder, wherever the list comes from: the path
+ * has no component that is empty, "." or "..". */
 static bool lies_beneath(const char *path)
 {
     for (const char *s = path; *s; s += strcspn(s, "/"), s += *s == '/') {
@@ -400,7 +404,8 @@ static bool set_memory(List *l, const Settings *s, BatchEntry *e)
                y->text);
 }
 
-/* In the order of their names: where they stand in the list changes nothing. */
+/* Makes the words of an entry.  Its flags are sorted by name, so their order in the list changes
+ * nothing. */
 static bool make_entry(List *l, Item *is, BatchEntry *e)
 {
     Settings *s = &is->settings;
@@ -417,7 +422,8 @@ static bool make_entry(List *l, Item *is, BatchEntry *e)
     return ok;
 }
 
-/* An entry without a model is there to be extended. */
+/* Adds an entry to the batch.  An entry without a model is not added, and another entry must
+ * extend it. */
 static bool add_entry(List *l, Item *is, const char *folder, Batch *to)
 {
     const Settings *s = settle(l, is);
@@ -452,7 +458,7 @@ bool batch_read(Files *files, const char *path, const char *folder, Arena *a, Ba
 {
     List l = {.files = files, .arena = a, .diag = d, .by_name.arena = a, .by_path.arena = a};
     bool ok = read_file(&l, path, (Loc){.file = path});
-    for (int i = 0; i < l.n && ok; i++) { /* all, so that it is known who is extended */
+    for (int i = 0; i < l.n && ok; i++) { /* settles all first, which sets is_extended */
         l.open[0] = l.item[i]->name;
         l.n_open = 1;
         settle(&l, l.item[i]);

@@ -1,10 +1,11 @@
-/* batch_ninja.c -- a list as a file of ninja. */
+/* batch_ninja.c -- writes a list as a file for ninja. */
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include <string.h>
 #include <sys/stat.h>
 
-/* In a value, `$` alone means something to ninja; in a path a blank and a colon do too. */
+/* Writes s with ninja's escapes: '$' is escaped in a value, and blanks and colons also in a
+ * path. */
 static void put_value(FILE *f, const char *s, bool is_path)
 {
     for (; *s; s++) {
@@ -14,7 +15,7 @@ static void put_value(FILE *f, const char *s, bool is_path)
     }
 }
 
-/* A word of the shell's, in a value of ninja's. */
+/* Writes a word that is quoted for the shell and escaped for a value of ninja's. */
 static void put_word(FILE *f, const char *s)
 {
     fputs(" '", f);
@@ -34,7 +35,8 @@ static bool has_line_end(const BatchEntry *e)
     return has;
 }
 
-/* What appears in a folder of samples no depfile tells. */
+/* Writes the model and, if samples come from a folder, that folder: a depfile does not tell
+ * which files appear in it. */
 static void put_inputs(FILE *f, const Options *o)
 {
     struct stat st;

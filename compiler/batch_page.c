@@ -1,11 +1,12 @@
-/* batch_page.c -- the page of `etc batch --report`: what stands in the way of how many models, and a
- * row for each, with a link to its own page where its flags ask for one.  One file without scripts. */
+/* batch_page.c -- the page of `etc batch --report`: the causes of failures with the models that
+ * each of them stops, and a row for each model, with a link to the model's own page if its flags
+ * ask for one.  The page is one file without scripts. */
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include <math.h>
 #include <string.h>
 
-/* The path of a file as the page at `page` names it: both are absolute. */
+/* Returns the path of `file` relative to the page at `page`.  Both paths are absolute. */
 static const char *link_from(const char *page, const char *file, Arena *a)
 {
     size_t common = 0;
@@ -17,7 +18,7 @@ static const char *link_from(const char *page, const char *file, Arena *a)
     return arena_join(a, up, file + common);
 }
 
-/* As part of an address. */
+/* Writes a path as part of an address: special characters are percent-encoded. */
 static void put_link(FILE *f, const char *path)
 {
     for (; *path; path++)

@@ -1,5 +1,6 @@
-/* batch_report.c -- what `etc batch` tells: a line of JSON for each model and one for all, what
- * stands in the way of how many, JUnit XML, a table for GitHub. */
+/* batch_report.c -- what `etc batch` prints and writes: a line of JSON for each model and one for
+ * all, the causes of failures with the models that each of them stops, JUnit XML, and a table for
+ * GitHub. */
 #define _GNU_SOURCE
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
@@ -49,7 +50,8 @@ void batch_put_line(const BatchEntry *e, Arena *a, FILE *out)
 
 /* -- causes ------------------------------------------------------------------------------------ */
 
-/* Operators by their names, all else by what is said of it. */
+/* Returns the text of a cause: the operator's name if an operator is not supported, else the
+ * text of the message. */
 static const char *cause_of(const Message *m)
 {
     return m->fault == FAULT_UNSUPPORTED && m->loc.op ? m->loc.op : m->text;
@@ -69,7 +71,7 @@ static void add_cause(Causes *c, const Message *m, const char *model)
         PUSH(c->arena, is->models.item, is->models.n, model);
 }
 
-/* Most models first. */
+/* Orders causes by the number of models, largest first, then by text. */
 static int by_models(const void *a, const void *b)
 {
     const Cause *l = *(Cause *const *)a, *r = *(Cause *const *)b;
@@ -155,7 +157,7 @@ static const char *said(const BatchEntry *e, Arena *a)
     return text ? text : "";
 }
 
-/* Line by line: a line's end may stand as it is. */
+/* Writes text with HTML's escapes, line by line, so that the line breaks are not escaped. */
 static void put_lines(FILE *f, const char *text)
 {
     while (*text) {
@@ -201,7 +203,7 @@ static bool write_junit(const Batch *b, const char *path, Arena *a, Diag *d)
 
 /* -- GitHub's summary -------------------------------------------------------------------------- */
 
-/* A cell of a table of Markdown. */
+/* Writes a cell of a Markdown table. */
 static void put_cell(FILE *f, const char *s)
 {
     fputs("| ", f);

@@ -1,12 +1,12 @@
-/* batch_state.c -- what `etc batch` remembers of its outputs: a file in the output folder.
+/* batch_state.c -- what `etc batch` remembers of its outputs, in a file in the output folder.
  *
- * Of each entry it holds the words of its command, the key, and of each file that was read or
- * written its size, time and inode beside its digest: files that are as they were are not read
- * again.  A file of another place or time counts by its digest, so a cache that restores outputs
- * and a fresh checkout of inputs change nothing.
+ * For each entry the file holds the digest of its command's words, the key, and the size, time,
+ * inode and digest of each file that was read or written.  Files whose size, time and inode are
+ * unchanged are not read again.  If the time or the inode differs, the digest decides, so a cache
+ * that restores outputs and a fresh checkout of inputs change nothing.
  *
- * The file may be anybody's.  It says which files to look at and never which to write; what in it
- * is no record is left out, and its entry is made anew.
+ * The file is not trusted.  It says which files to look at and never which to write.  What is not a
+ * record in it is ignored, and the entry is compiled again.
  */
 #define _GNU_SOURCE
 #include "compiler/batch.h"
@@ -25,7 +25,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names in it. */
+/* Computes the digest of the sorted names in a folder. */
 static bool digest_folder(const char *path, Arena *a, Digest *out)
 {
     Text t;
@@ -50,7 +50,8 @@ static bool digest_folder(const char *path, Arena *a, Digest *out)
     return text != NULL;
 }
 
-/* As it is now, but for the digest. */
+/* Sets the size, time and inode of a file or folder as they are now, but not the digest.
+ * Returns false if there is neither a file nor a folder. */
 static bool look_at(const char *path, BatchFile *f, bool *is_folder)
 {
     struct stat st;
@@ -82,8 +83,8 @@ static bool is_untouched(const BatchFile *f, const char *path)
            now.nanoseconds == f->nanoseconds && now.inode == f->inode;
 }
 
-/* Clocks of files tick so slowly that one may change twice within a tick: the time of one that has
- * just changed says nothing. */
+/* Makes the time of a file invalid if the file changed in the last 50 ms.  The clock of a file
+ * system ticks so slowly that the file may change again and keep that time. */
 static void doubt_time(BatchFile *f)
 {
     enum { TICK = 50000000, SECOND = 1000000000 };
@@ -139,7 +140,8 @@ bool record_is_same(BatchRecord *r, const char *folder, Arena *a)
 
 /* -- records of what was done ----------------------------------------------------------------- */
 
-/* A folder that is named changes what is read when files appear in it. */
+/* Adds a folder to the inputs, because files that appear in it change what is read.  Adds
+ * nothing if the path is not a folder. */
 static void add_folder(BatchRecord *r, const char *path, Arena *a)
 {
     BatchFile f;
@@ -269,7 +271,7 @@ static void find_records(const Json *entries, Batch *b, Arena *a)
     for (JsonIter it = json_iter(entries); json_is_array(entries) && json_next(&it);) {
         BatchRecord *r = NEW(a, BatchRecord, 1);
         BatchEntry *e = record_read(it.value, a, r) ? table_find_text(&by_name, r->name) : NULL;
-        bool may_change = e && e->options.fast_calibrate; /* with the library that is installed */
+        bool may_change = e && e->options.fast_calibrate; /* it depends on the installed library */
         if (e && !may_change && !strcmp(r->words.hex, e->words_digest.hex))
             e->known = r;
     }

@@ -1,10 +1,11 @@
-/* bench.c -- `etc bench`: how long loading, the first run and further runs take, what memory they
- * want, and where the time goes.
+/* bench.c -- `etc bench`: measures how long loading, the first run and further runs take, what
+ * memory they need, and where the time goes.
  *
- * Times come from a method that is not watched; then it is made anew with an observer and
- * delegates that tell their operations, for the profile.  An instruction's node is known where
- * the model is compiled here; a .pte says operators alone.  XNNPACK tells whole microseconds per
- * operation and no starts, so in the trace operations stand one behind the other. */
+ * The times come from a method without an observer.  For the profile, the method is made again with
+ * an observer and with delegates that report their operations.  The node of an instruction is known
+ * if the model is compiled here; a .pte names only operators.  XNNPACK reports whole microseconds
+ * per operation and no start times, so in the trace each operation starts where the one before it
+ * ends. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include <inttypes.h>
@@ -18,7 +19,7 @@ typedef struct Spread {
 } Spread;
 
 typedef struct Event { /* an instruction that was executed */
-    int run, delegate;  /* delegate: or -1 */
+    int run, delegate;  /* delegate -1: none */
     uint32_t index;
     const char *name, *overload;
     double begin, end;
@@ -28,13 +29,13 @@ typedef struct Event { /* an instruction that was executed */
 /* An instruction, a node within a delegate, or an operation of a delegate. */
 typedef struct Row {
     const char *name;
-    int index, part, delegate; /* part: of the instruction; -1: the whole, delegate: or -1 */
+    int index, part, delegate; /* part -1: the whole instruction; delegate -1: none */
     const Node *node;          /* NULL: not known */
     bool is_predicted;
-    double *took;              /* by run */
-    double seconds, predicted; /* of one run, the median; the estimate */
-    double calls;              /* in one run, the mean */
-    int n_nodes, n_operations;        /* of a delegate's instruction */
+    double *took;              /* the seconds of each run */
+    double seconds, predicted; /* the median and the estimate for one run */
+    double calls;              /* the mean number of calls in one run */
+    int n_nodes, n_operations; /* the lengths of item and operation; 0 without a delegate */
     struct Row *item, *operation;
 } Row;
 
@@ -46,20 +47,21 @@ typedef struct Bench {
     double load, first;
     Spread spread;
     int64_t peak, before; /* resident bytes; -1: the system does not tell */
-    int64_t *held;        /* by delegate */
+    int64_t *held;        /* the bytes that each delegate holds */
     int n_delegates;
     /* the profile */
     int run, n_events, n_parts, n_rows;
     double since;
     Event *event;
     EtcPart *part;
-    double *took; /* by profiled run */
+    double *took; /* the seconds of each profiled run */
     Row *row;
 } Bench;
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
-/* Open sizes at their upper bounds. */
+/* Returns random inputs with every dynamic size at its upper bound.  Returns NULL if the graph
+ * is not known or they cannot be made. */
 static EtcTensor **random_tensors(Bench *b, uint64_t *seed)
 {
     const Graph *g = b->r.graph;
@@ -102,7 +104,7 @@ static bool read_inputs(Bench *b)
     b->in = NEW(b->arena, EtcValue, b->r.says.n_in + 1);
     if (!o->inputs.n)
         make_inputs(b);
-    else if (!runner_set_inputs(&b->r, &o->inputs)) /* tells what does not fit */
+    else if (!runner_set_inputs(&b->r, &o->inputs)) /* it reports what does not fit */
         return false;
     for (int i = 0; i < o->inputs.n; i++) {
         const EtcValue *like = etc_method_input(b->r.method, i);
@@ -113,7 +115,8 @@ static bool read_inputs(Bench *b)
 
 /* -- runs -------------------------------------------------------------------------------------- */
 
-/* Inputs share memory with what the run makes, so each run is given them again. */
+/* Runs the method once and measures the seconds.  Inputs share memory with the values of the
+ * run, so they are set before each run. */
 static bool run_once(Bench *b, double *took)
 {
     double start = seconds_now();
@@ -142,7 +145,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value below which a part of the sorted ones lies, between two of them in proportion. */
+/* Returns the value below which a part of the sorted values lies.  It is interpolated between the
+ * two nearest values. */
 static double quantile(const double *sorted, int n, double part)
 {
     double at = part * (n - 1);
@@ -157,7 +161,7 @@ static Spread spread_of(double *took, int n)
                     quantile(took, n, 0.75)};
 }
 
-/* A line of /proc/self/status, in bytes; -1: there is none. */
+/* Returns the number in a line of /proc/self/status, in bytes; -1: there is no such line. */
 static int64_t status_of(const char *key)
 {
     char line[256];
@@ -171,7 +175,8 @@ static int64_t status_of(const char *key)
     return kib < 0 ? -1 : kib * 1024;
 }
 
-/* The peak is counted from here on: a model compiled in this process may have taken more. */
+/* Resets the peak of resident memory, because a model that was compiled in this process may have
+ * taken more. */
 static void forget_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");
@@ -218,7 +223,7 @@ static void on_executed(void *host, const EtcExecuted *x)
     for (int i = 0; i < e.n_parts; i++)
         PUSH(b->arena, b->part, b->n_parts, part[i]);
     PUSH(b->arena, b->event, b->n_events, e);
-    b->since = seconds_now(); /* what this took is no instruction's */
+    b->since = seconds_now(); /* the time of this function counts for no instruction */
 }
 
 static bool watch(Bench *b)
@@ -258,7 +263,8 @@ static const RegionReport *region_of(const Program *p, const Node *n)
     return NULL;
 }
 
-/* The estimate that the partitioner goes by: of a region its own, of others that for the kernel. */
+/* Sets the estimate of a row, which the partitioner uses too: the region's own for a region, and
+ * the kernel's for other nodes. */
 static void predict(const Bench *b, Row *row)
 {
     const Program *p = b->r.source;
@@ -268,7 +274,7 @@ static void predict(const Bench *b, Row *row)
         row->predicted = region ? region->seconds : node_seconds(row->node);
 }
 
-/* Bodies of branches and loops count once. */
+/* Returns the estimated seconds of a graph.  Bodies of branches and loops count once. */
 static double graph_seconds(const Graph *g)
 {
     double sum = 0;
@@ -355,7 +361,7 @@ static void add_event(const Bench *b, Row *row, const Event *e)
     add_parts(b, row, e);
 }
 
-/* One row per instruction that was executed, by its number. */
+/* Makes one row for each instruction that was executed, in the order of their numbers. */
 static void list_rows(Bench *b)
 {
     uint32_t most = 0;
@@ -394,7 +400,8 @@ static int by_seconds(const void *a, const void *b)
     return x->index != y->index ? x->index - y->index : x->part - y->part;
 }
 
-/* Instructions, but in the place of a delegate that tells them its nodes or operations. */
+/* Lists the rows of the instructions.  A delegate that reports its operations is replaced by its
+ * nodes or, if they are not known, by these operations. */
 static const Row **flat_rows(const Bench *b, int *n)
 {
     const Row **flat = NULL;
@@ -628,7 +635,8 @@ static void trace_event(const Bench *b, FILE *f, const char *name, const char *k
     fprintf(f, "\"source\": %s}}", text_or_null(b, loc->source));
 }
 
-/* Nothing is longer than what it is a part of. */
+/* Writes the operations of an instruction.  An operation is cut off at the end of its
+ * instruction. */
 static void trace_parts(const Bench *b, FILE *f, const Event *e, double zero)
 {
     const Row *row = b->row;
@@ -644,7 +652,7 @@ static void trace_parts(const Bench *b, FILE *f, const Event *e, double zero)
     }
 }
 
-/* The profiled run in the middle of all. */
+/* Returns the profiled run with the median time. */
 static int typical_run(const Bench *b)
 {
     double *sorted = NEW(b->arena, double, b->runs);

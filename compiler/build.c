@@ -9,18 +9,18 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-/* The files that a build makes; none of them is in its place before the end. */
+/* A build and the files that it makes.  No file is moved into its place before the end. */
 typedef struct Build {
     const Options *o;
-    Program *program;  /* of several models the first */
-    CModel *model;     /* of C: each of them */
+    Program *program;  /* the program of the first model */
+    CModel *model;     /* all models, for emit-c; NULL for a .pte */
     Arena *arena;
     Diag *diag;
-    CFiles files; /* by suffix, behind `stem` */
+    CFiles files; /* a file without a path lies at `stem` with its suffix */
     QuantReport *quant; /* NULL: not measured */
-    PteStats stats;  /* of a .pte */
-    PlanReport plan; /* of all methods */
-    int64_t constants; /* bytes of weights, buffers, and of what delegates are given */
+    PteStats stats;  /* the numbers of a .pte */
+    PlanReport plan; /* the plans of all methods together */
+    int64_t constants; /* the bytes of weights, buffers, and data for delegates */
     const char *stem;
     OutBatch out;
     Strings made; /* folders that were not there before */
@@ -87,7 +87,7 @@ static void put_source(FILE *f, const char *path)
     put_name(f, path);
 }
 
-/* All that was read. */
+/* Writes a depfile that names all files that were read. */
 static void print_depfile(FILE *f, const Options *o)
 {
     put_name(f, o->output);
@@ -114,7 +114,8 @@ static bool add_depfile(Build *b)
     return output_text(o, &b->out, &t, depfile_path(o, b->arena), b->diag);
 }
 
-/* A page tells what quantization costs, where there are samples to tell it by. */
+/* Measures what quantization costs, for the page of --report, if there are samples and a
+ * recipe.  An .svg does not show it. */
 static bool measure(Build *b)
 {
     const Options *o = b->o;
@@ -124,7 +125,8 @@ static bool measure(Build *b)
     return quant_remeasure(o, b->program, b->quant, b->arena, b->diag);
 }
 
-/* A file whose name the user did not choose may be one of their own. */
+/* Checks that a file whose name the user did not choose may be written: no file is there, or one
+ * that begins as etc writes it for this model.  Another file may be the user's own. */
 static bool may_replace(const CFile *file, const char *path, Arena *a, Diag *d)
 {
     struct stat st;
@@ -181,7 +183,7 @@ static int64_t all_bytes(const Build *b)
     return bytes;
 }
 
-/* Only where --bank is given. */
+/* Prints the banks, if --bank is given. */
 static void print_banks(const Build *b)
 {
     const CFiles *f = &b->files;
@@ -198,7 +200,8 @@ static const Program *program_at(const Build *b, int i)
     return b->model ? b->model[i].p : b->program;
 }
 
-/* name: that of the model, where there are several; n: how many methods were printed. */
+/* Prints the plan of each method of a program.  n methods were printed before.  `name` is the
+ * model's name and stands for the method's; NULL: the method's own name is printed. */
 static void print_methods(const Build *b, const Program *p, const char *name, int n)
 {
     for (int i = 0; i < p->n_methods; i++) {
@@ -236,8 +239,8 @@ static void print_json(const Build *b, PlanReport total, double seconds)
     puts("]}");
 }
 
-/* One line for whoever has just met the tool; -v adds how good the plan is.  What a delegate makes
- * of its bytes is known only where it runs. */
+/* Prints the result in words, for new users; -v adds how good the plan is.  The memory that a
+ * delegate needs beyond its data is known only where it runs. */
 static void print_line(const Build *b, PlanReport r, double seconds)
 {
     const char *file = b->o->dry_run ? "(dry run)" : b->o->output;
@@ -259,7 +262,8 @@ static void print_line(const Build *b, PlanReport r, double seconds)
                 partition_percent(b->program->session->partition));
 }
 
-/* Everything is written, then told, then put in its place. */
+/* Stages all files, prints the result, then moves the files into place.  If this fails, removes
+ * the folders that were made. */
 static bool deliver(Build *b, bool ok)
 {
     ok = ok && (b->o->dry_run || stage_files(b));
@@ -289,7 +293,7 @@ static Build build_new(const Options *o, Arena *a, Diag *d)
                    .stem = o->output ? o->output : "model"};
 }
 
-/* Fills `files` of a model compiled on the way to one tail; false: reported. */
+/* Compiles the model with one tail and fills `files`.  Returns false if an error was reported. */
 typedef bool BuildFn(Build *b);
 
 static bool bundle(const Build *b, OutFile *f)
@@ -304,7 +308,7 @@ static bool bundle(const Build *b, OutFile *f)
     return emit_bundle(&cases, pte, n, b->arena, f, b->diag);
 }
 
-/* The .pte is the one file, with no suffix. */
+/* Builds a .pte, which is the only file and has no suffix. */
 static bool build_pte(Build *b)
 {
     b->files.file = NEW(b->arena, CFile, 1);
@@ -385,7 +389,8 @@ static bool plan_again(Build *b, COptions *c, bool large_first)
     return ok && emit_planned(b, c);
 }
 
-/* Where banks are too small, fills them in the other order, and keeps what lacks less. */
+/* If banks are too small, plans again with the banks filled in the other order, and keeps the
+ * plan that lacks fewer bytes. */
 static bool fill_otherwise(Build *b, COptions *c)
 {
     const int64_t missing = banks_missing(&b->files);
@@ -460,7 +465,8 @@ static void print_messages(const char *text, bool is_json, Arena *a)
     }
 }
 
-/* Messages go to standard error as ever and, with --json, into the result. */
+/* Compiles the model with the tail but writes no files.  Messages go to standard error and, with
+ * --json, also into the result. */
 bool command_check(const Options *o, Arena *a, Diag *d)
 {
     const Tail *tail = tail_find(o->tail);

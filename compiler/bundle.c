@@ -1,14 +1,15 @@
-/* bundle.c -- --bundle INPUTS[,OUTPUTS]: samples of inputs and what each should give, for a file
- * that the official runtime's verifier reads.  What to expect is in the files of OUTPUTS, laid out
- * as `etc run` writes them, or else it is what the exported model gives in the evaluator. */
+/* bundle.c -- --bundle INPUTS[,OUTPUTS]: sample inputs and the outputs that are expected for
+ * each, for a file that the official runtime's verifier reads.  The expected outputs are read
+ * from the files of OUTPUTS, laid out as `etc run` writes them.  Without OUTPUTS, the evaluator
+ * computes them from the exported model. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include <string.h>
 
 typedef struct Maker {
     const Options *o;
-    const Graph *graph; /* of the model in floats */
-    const char *inputs, *outputs; /* outputs NULL: the evaluator's */
+    const Graph *graph; /* the model in floats */
+    const char *inputs, *outputs; /* outputs NULL: the evaluator computes them */
     int n_syms;
     Bundle bundle;
     Arena *arena;
@@ -135,7 +136,7 @@ static bool add_samples(Maker *m)
 bool bundle_make(const Options *o, Arena *a, Bundle *out, Diag *d)
 {
     Options plain = *o;
-    plain.command = CMD_VERIFY; /* its own operators are run by their composites */
+    plain.command = CMD_VERIFY; /* composites run the user's own operators */
     Program *p = model_evaluable(&plain, a, d);
     if (!p)
         return false;

@@ -1,8 +1,8 @@
-/* c_program.c -- the emitted C of `etc verify FILE.c` and `etc run --target`: built by the system's
- * C compiler in a temporary folder and called as a program, OUT_main.c, which reads and writes .npy
- * files.
+/* c_program.c -- runs the emitted C for `etc verify FILE.c` and `etc run --target`.  The system's C
+ * compiler builds it in a temporary folder, with OUT_main.c as the program, which reads and writes
+ * .npy files.
  *
- * Words reach compiler and program as they are, without a shell. */
+ * The compiler and the program get their words as they are, without a shell. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
 #include "compiler/run.h"
@@ -25,17 +25,17 @@ struct CProgram {
     const Options *o;
     Arena *arena;
     Diag *diag;
-    const char *folder, *path; /* the temporary folder, the program in it */
+    const char *folder, *path; /* the temporary folder, and the program in it */
     const char *source;        /* OUT.c */
-    const Program *model;      /* of which it was emitted here; NULL: it was there */
-    const char *outputs;       /* where the last run wrote */
-    Strings word;              /* of the next run */
-    int n_calls, n_ran, n_runs;    /* that are staged, of the last run, and runs */
+    const Program *model;      /* the model that it was emitted from; NULL: the user gave the C */
+    const char *outputs;       /* the folder that the last run wrote into */
+    Strings word;              /* the words of the next run */
+    int n_calls, n_ran, n_runs; /* the calls that are staged, those of the last run, the runs */
 };
 
 /* -- processes --------------------------------------------------------------------------------- */
 
-/* The first lines of what a process said, as notes. */
+/* Adds the first lines of the messages of a process as notes. */
 static void note_lines(CProgram *c, const char *path)
 {
     enum { LINES = 12, MOST = 4000 };
@@ -85,7 +85,8 @@ static bool has_ended_well(CProgram *c, int status, const char *what, const char
     return false;
 }
 
-/* Runs a program, which messages call `what`, to its end; `hint` says what to do if there is none. */
+/* Runs a program, which messages call `what`, to its end; `hint` says what to do if there is
+ * none. */
 static bool run(CProgram *c, Strings *word, const char *what, const char *hint)
 {
     const char *err = arena_printf(c->arena, "%s/messages", c->folder);
@@ -110,7 +111,8 @@ static void add(CProgram *c, Strings *word, const char *item)
 
 /* -- building ---------------------------------------------------------------------------------- */
 
-/* The words of a variable of the environment, such as CC="gcc -m32". */
+/* Adds the words of an environment variable, such as CC="gcc -m32", or those of `otherwise` if
+ * it is unset or blank. */
 static void add_words(CProgram *c, Strings *word, const char *variable, const char *otherwise)
 {
     const char *value = getenv(variable);
@@ -121,7 +123,7 @@ static void add_words(CProgram *c, Strings *word, const char *variable, const ch
             add(c, word, item);
 }
 
-/* A name that starts with '-' is no flag. */
+/* Returns a file's name as a path that cannot be taken for a flag. */
 static const char *as_path(CProgram *c, const char *name)
 {
     return *name == '-' ? arena_printf(c->arena, "./%s", name) : name;
@@ -151,7 +153,8 @@ static bool compile(CProgram *c)
                "; install one, or name yours in the variable CC");
 }
 
-/* Whether the C for --target can be compiled here; what its instructions are, the run will show. */
+/* Checks that the C for --target can be compiled on this machine.  Only the run shows whether
+ * the CPU has the instructions. */
 static bool is_for_here(const Options *o, Diag *d)
 {
     struct utsname here;

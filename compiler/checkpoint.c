@@ -1,9 +1,9 @@
-/* checkpoint.c -- FILE.part beside the statistics FILE of `etc quantize`: where a run that is ended
- * in its midst goes on.
+/* checkpoint.c -- FILE.part beside the statistics FILE of `etc quantize`: the state from which an
+ * unfinished run continues.
  *
- * It is written every ten seconds, or less often where that takes long, and on SIGINT and SIGTERM,
- * which wait until the samples that are being run are done: signals are blocked and looked for
- * between samples, so no handler and no state of the process is needed.  The name of what it is of
+ * It is written every ten seconds, or less often if that takes long, and on SIGHUP, SIGINT and
+ * SIGTERM, which wait until the current samples are done.  The signals are blocked and polled
+ * between samples, so no handler and no global state is needed.  The id of a run
  * (quant/checkpoint.c) covers the recipe, the samples' files, the backends and this version.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -15,16 +15,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PERIOD = 10, SHARE = 20 }; /* seconds between two; at most a SHARE-th of the time */
+enum { PERIOD = 10, SHARE = 20 }; /* seconds between two writes, which take at most 1/SHARE */
 
 typedef struct Keeper {
     const Options *o;
     const char *path;
     int n;
-    sigset_t watched, before; /* before: what was blocked when it was opened */
-    int signal;               /* that came, or 0 */
-    double next;              /* when the next one is due */
-    bool was_there;           /* a file, whatever it says */
+    sigset_t watched, before; /* before: the signal mask when it was opened */
+    int signal;               /* the signal that came; 0: none */
+    double next;              /* the time when the next write is due */
+    bool was_there;           /* there was a file, whatever its contents */
 } Keeper;
 
 /* -- signals ---------------------------------------------------------------------------------- */
@@ -41,7 +41,8 @@ static void block(Keeper *k)
     pthread_sigmask(SIG_BLOCK, &k->watched, &k->before);
 }
 
-/* Takes the signal, which would stop the writing of files too. */
+/* Returns whether a signal that ends the process has come.  Takes the signal, because it would
+ * also stop the writing of files. */
 static bool is_ending(Keeper *k)
 {
     const struct timespec at_once = {0, 0};
@@ -86,13 +87,13 @@ static bool keep(void *ctx, const Statistics *s, int done, Diag *d)
     return true;
 }
 
-/* Reads the file of an earlier run; NULL: there is none, or none that can be read. */
+/* Reads the file of an earlier run.  Returns NULL if there is none, or none that can be read. */
 static const Statistics *read_part(const Keeper *k, Arena *a)
 {
     const uint8_t *data;
     size_t n;
     Diag quiet = {0};
-    return file_map(files_new(a), k->path, &data, &n, &quiet) /* it is written too */
+    return file_map(files_new(a), k->path, &data, &n, &quiet) /* not o->files: it is written too */
                ? statistics_read(a, k->path, (const char *)data, n, &quiet)
                : NULL;
 }

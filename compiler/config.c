@@ -1,8 +1,8 @@
-/* config.c -- YAML as a tree: the part of it that recipes, lists and files of operators need.
+/* config.c -- reads YAML as a tree: the part of it that recipes, lists and files of operators need.
  *
- * Maps, lists and scalars.  Anchors, aliases, tags and a second document are refused, so the tree
- * is no larger than its text, and nesting is bounded.  What a plain scalar means is for its reader
- * to say: no word turns into a number or a truth by itself.
+ * The tree has maps, lists and scalars.  Anchors, aliases, tags and a second document are refused,
+ * so the tree is no larger than its text, and nesting is bounded.  The reader of a plain scalar
+ * decides what it means: no word becomes a number or a boolean by itself.
  */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
@@ -19,11 +19,11 @@ typedef struct Builder {
     Diag *diag;
     Yaml *root, *open[MAX_DEPTH];
     Yaml *
-        last[MAX_DEPTH]; /* item of each that is open; of a map its key, until the value is there */
+        last[MAX_DEPTH]; /* the last item of each open node; a map's key until it has a value */
     bool wants_value[MAX_DEPTH];
-    Table keys[MAX_DEPTH]; /* Yaml */
+    Table keys[MAX_DEPTH]; /* the Yaml of each key */
     int depth, n_documents;
-    bool failed; /* what follows makes no sense any more */
+    bool failed; /* parsing stops: what follows makes no sense any more */
 } Builder;
 
 static Loc loc_of(const Builder *b, yaml_mark_t at)
@@ -63,7 +63,7 @@ static void append(Builder *b, Yaml *y)
     in->n++;
 }
 
-/* A key stands in the tree as the item that its value fills in. */
+/* Adds a key to the open map, as the item that its value will fill in. */
 static void add_key(Builder *b, Yaml *y)
 {
     Yaml *in = b->open[b->depth - 1];
@@ -110,7 +110,7 @@ static Yaml *add(Builder *b, Yaml *y)
     return item;
 }
 
-/* YAML_BROKEN stands for what was refused. */
+/* Reports an anchor or a tag.  Returns the kind of the node, or YAML_BROKEN if it has a tag. */
 static YamlKind checked(const Builder *b, YamlKind kind, const yaml_char_t *anchor,
                         const yaml_char_t *tag)
 {
@@ -193,7 +193,7 @@ static void tell_syntax(Builder *b, const uint8_t *data)
 {
     const yaml_parser_t *p = &b->parser;
     Loc loc = loc_of(b, p->problem_mark);
-    if (p->error == YAML_READER_ERROR) { /* tells a byte, not a line */
+    if (p->error == YAML_READER_ERROR) { /* it gives a byte offset, not a line */
         loc.line = 1;
         loc.column = 1;
         for (size_t i = 0; i < p->problem_offset; i++) {
@@ -205,7 +205,7 @@ static void tell_syntax(Builder *b, const uint8_t *data)
                p->context ? ", " : "", p->context ? p->context : "");
 }
 
-/* Runs the parser to its end or the first thing that stops it. */
+/* Runs the parser to its end, or to the first error that stops it. */
 static bool build_tree(Builder *b, const uint8_t *data)
 {
     for (bool more = true; more && !b->failed;) {

@@ -1,4 +1,4 @@
-/* custom.c -- operators of a user's own, as the YAML files of --ops describe them.
+/* custom.c -- reads the user's own operators from the YAML files of --ops.
  *
  *     operators:
  *       - schema: "mylib::swish(Tensor x, float scale=1.0) -> Tensor"
@@ -8,8 +8,8 @@
  *         kernel: mylib::swish.out
  *         c: mylib_swish
  *
- * The file is not trusted: each text is held against its grammar before anything is made of it, and
- * all mistakes are told.
+ * The file is not trusted: each text is checked against its grammar before it is used, and all
+ * mistakes are reported.
  */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
@@ -25,7 +25,7 @@ typedef struct Reader {
     Diag *d;
 } Reader;
 
-/* An operator whose names are read, and the texts that are to be. */
+/* An operator whose names are read, and its texts, which are still to be parsed. */
 typedef struct Draft {
     CustomOp *op;
     CustomTexts texts;
@@ -38,7 +38,7 @@ static bool is_text(const Reader *r, const Yaml *y)
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* "ns::name" or "ns::name.overload", in letters, digits and '_'. */
+/* Checks that s is "ns::name" or "ns::name.overload", in letters, digits and '_'. */
 static bool is_qualified(Arena *a, const char *s, size_t n)
 {
     const char *name = arena_str(a, s, n), *mark = strstr(name, "::");
@@ -59,7 +59,7 @@ static bool is_free(const Reader *r, const Yaml *y, const char *name)
                       y->key, space);
 }
 
-/* "mylib.swish.default" of "mylib::swish". */
+/* Returns the target of an operator's name: "mylib.swish.default" for "mylib::swish". */
 static const char *target_of(Arena *a, const char *name)
 {
     const char *rest = strstr(name, "::") + 2;
@@ -151,7 +151,8 @@ static bool takes_optional(const SchemaArg *arg)
     return arg->type != SCH_TENSOR && arg->is_optional;
 }
 
-/* What a function of C has no parameter for. */
+/* Checks that a function of C can take every argument.  It cannot take a list of tensors or
+ * bools, nor an optional argument that is no tensor. */
 static bool has_parameters(const Reader *r, const Yaml *y, const CustomOp *op)
 {
     bool ok = true;
@@ -226,7 +227,7 @@ static bool read_operators(const Reader *r, const Yaml *list)
     int n = 0;
     for (const Yaml *y = list->first; y; y = y->next, n++)
         ok = read_operator(r, y, &draft[n]) && ok;
-    for (int i = 0; i < n; i++) /* composites may call what stands behind them */
+    for (int i = 0; i < n; i++) /* last: a composite may call a later operator */
         if (draft[i].op)
             ok = custom_rules_read(r->to, draft[i].op, &draft[i].texts, r->d) && ok;
     return ok;

@@ -1,9 +1,10 @@
 /* data.c -- samples of a model's inputs, from .npy and .npz files.
  *
- * When it is opened every file's headers are read, so that what does not fit is told before
- * anything runs; a sample's bytes are read when it is asked for.  Of a .npy only they are; a .npz
- * is held as long as its samples are read.  Nothing is mapped: a file that shrinks meanwhile is an
- * error, not a signal.  Files come in the order of their names' bytes, whatever the locale.
+ * data_open() reads the headers of all files, so what does not fit is reported before anything
+ * runs.  The bytes of a sample are read when it is asked for.  Of a .npy file only these bytes are
+ * read; a .npz file is held in memory while its samples are read.  Nothing is mapped: a file that
+ * shrinks meanwhile causes an error, not a signal.  Files are sorted by the bytes of their names,
+ * whatever the locale.
  */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
@@ -16,29 +17,29 @@
 
 /* An input's elements in the file that is open. */
 typedef struct Array {
-    const char *name; /* "a.npz: member 'x.npy'" */
+    const char *name; /* its name in messages, such as "a.npz: member 'x.npy'" */
     NpyHeader h;
-    const uint8_t *bytes; /* of the file; NULL: read them from fd */
-    int rank;             /* of one sample */
+    const uint8_t *bytes; /* the bytes of a member; NULL: they are read from fd */
+    int rank;             /* the rank of one sample */
     int64_t dim[ETC_MAX_RANK];
     int64_t n, sample_bytes;
 } Array;
 
 typedef struct DataFile {
     const char *path;
-    int first, n; /* samples */
+    int first, n; /* its first sample, and how many it has */
 } DataFile;
 
 struct Data {
-    Files *files; /* of the run */
+    Files *files; /* all files of the run */
     const Graph *g;
     Arena *arena, *held; /* held: what the open file needs */
     DataFile *file;
     int n_files, n;
-    uint64_t id;   /* of names, sizes and times of the files */
-    bool is_known; /* all of them were looked at */
-    int open, fd; /* file that `array` tells of, or -1; its descriptor, or -1 */
-    Array *array; /* by input */
+    uint64_t id;   /* a hash of the names, sizes and times of the files */
+    bool is_known; /* the id covers all files */
+    int open, fd; /* the file that `array` describes, and its descriptor; -1: none */
+    Array *array; /* the array of each input */
 };
 
 static bool is_given(const Value *v)
@@ -71,7 +72,7 @@ static bool misfit(const Array *r, const Value *v, Arena *a, Diag *d)
                       tensor_shown(a, &got), type_shown(a, v->type), v->name);
 }
 
-/* Settles of which shape a sample is and how many there are. */
+/* Sets the shape of a sample and the number of samples.  Reports an array that does not fit. */
 static bool settle(Array *r, const Value *v, Arena *a, Diag *d)
 {
     Type want = v->type;
@@ -145,8 +146,9 @@ static bool open_npy(Data *data, const char *path, int64_t size, Diag *d)
            settle(r, data->g->in[i], data->held, d);
 }
 
-/* Which input a member is: NAME.npy of its name, input_K, or arr_K as NumPy calls what has no name;
- * K counts the inputs that are to be given. */
+/* Returns the index of the input that a member holds; -1: none.  The member is called NAME.npy
+ * by the input's name, or input_K.npy, or arr_K.npy, which is how NumPy names arrays without a
+ * name.  K counts the inputs whose value is not fixed. */
 static int input_of(const Graph *g, const char *member, Arena *a)
 {
     int k = 0;
@@ -214,7 +216,7 @@ static bool open_npz(Data *data, const char *path, int64_t size, Diag *d)
     return ok;
 }
 
-/* The samples in the file that is open, which are as many of each input. */
+/* Counts the samples in the open file.  Reports an error if the inputs do not have equally many. */
 static bool count_samples(const Data *data, const char *path, int64_t *n, Diag *d)
 {
     const Value *first = NULL;
@@ -269,7 +271,8 @@ static void add_file(Data *data, const char *path)
     PUSH(data->arena, data->file, data->n_files, f);
 }
 
-/* One line of error, however many other files there are; the first by name stands for all. */
+/* Checks that a folder has no other files than samples.  Reports one error, which names the
+ * first of n such files and their number. */
 static bool only_samples(const char *other, int n, const Data *data, Diag *d)
 {
     if (!n)
@@ -321,7 +324,7 @@ static bool list_files(Data *data, const char *path, Diag *d)
     return true;
 }
 
-/* Counts what every file holds; looks at all, whatever is wrong with some. */
+/* Counts the samples of every file.  Looks at all files, even if some are wrong. */
 static bool survey(Data *data, const char *path, Diag *d)
 {
     bool ok = list_files(data, path, d);
@@ -412,7 +415,7 @@ static EtcTensor *read_array(Data *data, int input, int64_t k, const char *name,
     return NULL;
 }
 
-/* Makes file f the open one.  It must be as it was when it was counted. */
+/* Makes file f the open one.  Reports an error if its number of samples has changed. */
 static bool turn_to(Data *data, int f, Diag *d)
 {
     int64_t n = 0;

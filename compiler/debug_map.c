@@ -1,9 +1,10 @@
 /* debug_map.c -- the debug map of a .pte: which node, module and source line each instruction was
  * made for.
  *
- * A JSON file that `etc compile --debug-map` writes and `etc inspect --etdump` reads.  Instructions
- * count from 0 in their method, as profiles of the official runtime count them; what is within a
- * delegate counts by the handles that its profile tells.  The file is not trusted. */
+ * It is a JSON file that `etc compile --debug-map` writes and `etc inspect --etdump` reads.
+ * Instructions are numbered from 0 in their method, as in profiles of the official runtime.  The
+ * nodes within a delegate are numbered by the handles that its profile reports.  The file is not
+ * trusted. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "compiler/import/internal.h"
@@ -16,7 +17,7 @@ static void put_text(FILE *f, const char *key, const char *text, Arena *a)
     fprintf(f, ", \"%s\": %s", key, text ? json_text(a, text) : "null");
 }
 
-/* Of a delegate's call, the delegate's id. */
+/* Returns the name of a node's op, or the delegate's id if the node calls a delegate. */
 static const char *op_of(const Node *n)
 {
     const PartitionReport *r = n->graph->program->session->partition;
@@ -34,7 +35,7 @@ static void put_node(FILE *f, const Node *n, Arena *a)
     put_text(f, "source", n ? n->loc.source : NULL, a);
 }
 
-/* The nodes of a delegate's region. */
+/* Writes the nodes of a delegate's region, or an empty list for other nodes. */
 static void put_parts(FILE *f, const Node *n, Arena *a)
 {
     const Graph *body = n && n->op == OP_DELEGATE ? region_next(n, NULL) : NULL;
@@ -76,7 +77,7 @@ static DebugNode read_node(const Json *v)
                        json_string(json_get(v, "module")), json_string(json_get(v, "source"))};
 }
 
-/* Instruction i, or handle i within one: each stands at its place. */
+/* Checks that item i of a list has the number i: instruction i, or handle i within one. */
 static bool has_number(const Json *v, const char *key, int i)
 {
     int64_t number;

@@ -1,5 +1,5 @@
 /* delegates.c -- the delegates that a program offers to a .pte: none.  A program that has some
- * links a file of its own in this one's place, as delegates_xnnpack.c. */
+ * links another file instead of this one, such as delegates_xnnpack.c. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 

@@ -1,4 +1,4 @@
-/* delegates_xnnpack.c -- of etc-xnn: offers XNNPACK. */
+/* delegates_xnnpack.c -- the delegates of etc-xnn: XNNPACK. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "runtime-lite/delegates/xnnpack.h"

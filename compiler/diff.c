@@ -1,10 +1,11 @@
-/* diff.c -- `etc diff`: two programs on the same inputs, value by value in the evaluator.
+/* diff.c -- `etc diff`: compares two programs on the same inputs, value by value in the evaluator.
  *
- * Both are evaluated as they stand, planned ones in the memory of their plan; raw exports are first
- * rewritten into core, which the evaluator has kernels for.  A value of A belongs to the value of B
- * that has its name.  Those without such a partner are paired by order: the k-th result of one op
- * and type with the k-th of that op and type in B, where both have equally many.  Such pairs are a
- * guess: they are shown, but only named pairs, outputs and updates decide whether A and B differ.
+ * Both are evaluated as they are, and planned ones in the memory of their plan.  Raw exports are
+ * first rewritten into core, which the evaluator has kernels for.  A value of A is paired with the
+ * value of B that has the same name.  The other values are paired by order: the k-th result of one
+ * op and type in A with the k-th of that op and type in B, if both have equally many.  Such pairs
+ * are a guess: they are shown, but only named pairs, outputs and updates decide whether A and B
+ * differ.
  */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
@@ -13,16 +14,16 @@
 #include <string.h>
 
 typedef struct Side {
-    Options o; /* those of the command, with this side's files */
+    Options o; /* the options of the command, with this side's files */
     Program *program;
     Graph *graph;
     int64_t *symbol;
-    int *pair; /* by value index; -1: none */
+    int *pair; /* the pair of each value, by value index; -1: none */
     bool is_text;
     EtcTensor **out, **update;
 } Side;
 
-/* How far b is from a.  The relative error of an element is against a's; where a is 0, none. */
+/* How far b is from a.  The relative error of an element is its error over |a|; 0 if a is 0. */
 typedef struct Error {
     bool seen, same_sizes, same;
     double most_abs, most_rel;
@@ -34,7 +35,7 @@ typedef struct Error {
 typedef struct Pair {
     const Value *a, *b;
     bool by_order;
-    EtcTensor *kept; /* a's */
+    EtcTensor *kept; /* a copy of a's tensor */
     Error error;
 } Pair;
 
@@ -45,12 +46,12 @@ typedef struct Count {
 typedef struct Diff {
     const Options *o;
     Side side[2];
-    Pair *pair; /* in A's order */
+    Pair *pair; /* the pairs in the order of A's graph */
     int n_pairs, n_calls;
     double atol, rtol;
-    const Pair *first; /* that differs, over all calls */
+    const Pair *first; /* the first named pair that differs, over all calls */
     Count named, ordered, outputs, updates;
-    Arena *arena, *call; /* what lives as long as a call */
+    Arena *arena, *call; /* call: what lives as long as one call */
     Diag *diag;
     bool failed;
 } Diff;
@@ -78,7 +79,8 @@ bool graph_can_run(const Graph *g, Diag *d)
     return ok;
 }
 
-/* --weights and --data are for texts; B's own come before those of both. */
+/* Sets the files of side i.  Only an .etir takes --weights and --data.  For B, --weights-b and
+ * --data-b take their place. */
 static void set_files(Diff *f, int i)
 {
     const Options *o = f->o;
@@ -138,7 +140,7 @@ static bool same_interface(const Diff *f)
 typedef struct Key {
     const char *text;
     const Value *value;
-    int at; /* in the order of the graph */
+    int at; /* its place in the order of the graph */
 } Key;
 
 typedef struct Keys {
@@ -159,7 +161,7 @@ static const char *op_and_type(const Node *n, int k, Arena *a)
                         type_shown(a, n->out[k]->type));
 }
 
-/* The results that have no partner yet, sorted by name, or by op and type. */
+/* Returns the results that have no partner yet, sorted by name, or by op and type. */
 static Keys keys_of(const Side *s, bool by_name, Arena *a)
 {
     Keys keys = {0};
@@ -199,7 +201,7 @@ static void join(Diff *f, Keys a, Keys b, bool by_order)
     }
 }
 
-/* Pairs in the order of A, and for each value its pair. */
+/* Sorts the pairs in the order of A's graph, and sets the pair of each value. */
 static void sort_pairs(Diff *f)
 {
     Pair *sorted = NEW(f->arena, Pair, f->n_pairs + 1);
@@ -266,7 +268,8 @@ static Error error_of(const Diff *f, const EtcTensor *a, const EtcTensor *b)
     return e;
 }
 
-/* Signal to noise in decibels; NaN where there is no noise or no signal. */
+/* Returns the ratio of signal to noise in decibels.  It is NaN if there is no noise or no
+ * signal, or if the noise is infinite. */
 static double sqnr_of(const Error *e)
 {
     return e->noise > 0 && isfinite(e->noise) && e->signal > 0
@@ -303,7 +306,7 @@ static bool make_inputs(const Diff *f, int which, EtcTensor **in)
                       "its inputs are too large to be made up: give them with --input");
 }
 
-/* B takes what A takes. */
+/* Checks that the inputs fit both programs, and sets the symbols of both from them. */
 static bool fit_inputs(const Diff *f, EtcTensor **in)
 {
     bool ok = true;
@@ -384,7 +387,7 @@ static void print_error(const char *name, const Error *e, const char *what)
         say(stdout, "  %-28s %11s %11s %10s  %s  other sizes\n", name, "-", "-", "-", what);
 }
 
-/* "aten.add.Tensor, blocks.0, net.py:12". */
+/* Returns the op, module and source line of a pair: "aten.add.Tensor, blocks.0, net.py:12". */
 static const char *origin(const Pair *p, Arena *a)
 {
     const Node *n = p->a->def->loc.source || p->a->def->loc.module ? p->a->def : p->b->def;
@@ -561,7 +564,8 @@ static bool is_pte(const Options *o, const char *path, Diag *d)
     return model_kind(&one, d) == IMPORT_PTE;
 }
 
-/* A finished file has no nodes that the evaluator could stop at: its outputs are compared. */
+/* Compares a .pte with a model by their outputs: a .pte has no nodes that the evaluator could
+ * stop at. */
 static bool diff_pte(const Options *o, Arena *a, Diag *d)
 {
     Options one = *o;

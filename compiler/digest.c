@@ -1,7 +1,7 @@
 /* digest.c -- digests of bytes and files; the one file that knows xxHash.
  *
- * XXH3 of 128 bits: that two contents have one digest by chance need not be thought of.  It is no
- * proof against who makes such two on purpose. */
+ * A digest is XXH3 of 128 bits.  It is so unlikely that two contents have the same digest by chance
+ * that no code considers it.  But somebody can make two such contents on purpose. */
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include <xxhash.h>

@@ -1,6 +1,6 @@
-/* doctor.c -- `etc doctor`: what a .pte asks of the ExecuTorch runtime, which library brings it, the
- * memory that it takes, and what a version of the runtime would refuse.  The file need not be ours,
- * nor such that this build could run it. */
+/* doctor.c -- `etc doctor`: tells what a .pte needs of the ExecuTorch runtime, which library has
+ * it, the memory that it takes, and what a version of the runtime would refuse.  The file may
+ * come from another compiler, and this build need not be able to run it. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/run.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct Library {
-    const char *name; /* how its kernels begin, or a delegate's id */
+    const char *name; /* the prefix of its kernels' names, or a delegate's id */
     const char *what, *python, *cmake;
 } Library;
 
@@ -43,9 +43,9 @@ typedef struct Doctor {
     Arena *arena;
     Diag *diag;
     int version;
-    const char *runtime; /* its text */
+    const char *runtime; /* the version as text */
     const CustomOps *own;
-    Manifest *manifest; /* NULL: none, a runtime as published */
+    Manifest *manifest; /* NULL: none; the runtime is as published */
     EtcProgram file;
     PteMethod *method;
     int n_methods;
@@ -83,8 +83,8 @@ static bool is_brought(const char *kernel)
     return bsearch(kernel, brought, N_BROUGHT, sizeof *brought, by_text) != NULL;
 }
 
-/* Why a build that a manifest describes would not find it; NULL: it does.  Kernels of the runtime
- * itself no manifest has to name. */
+/* Returns why the build that the manifest describes would not find a kernel or a delegate; NULL:
+ * it finds it.  A manifest need not name the kernels of the runtime itself. */
 static const char *build_refuses(const Doctor *x, const char *name)
 {
     const Library *l = library_of(name);
@@ -92,7 +92,7 @@ static const char *build_refuses(const Doctor *x, const char *name)
     return is_inner || manifest_has(x->manifest, name) ? NULL : "--manifest does not list it";
 }
 
-/* Why the runtime would not find it; NULL: it does, where the library is there. */
+/* Returns why the runtime would not find a kernel; NULL: it finds it if the library is linked. */
 static const char *kernel_refused(const Doctor *x, const char *kernel)
 {
     if (x->manifest && !custom_registers(x->own, kernel))
@@ -169,7 +169,8 @@ static bool calls(const PteMethod *m, const char *prefix)
     return false;
 }
 
-/* No kernel of the runtime computes in integers of its own accord. */
+/* Warns of a method that is quantized and has no delegate: no kernel of the runtime computes in
+ * integers by itself. */
 static void warn_of_slow(const Doctor *x, const PteMethod *m)
 {
     if (!m->n_delegates && calls(m, "quantized_decomposed::dequantize_per") &&

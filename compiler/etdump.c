@@ -1,9 +1,10 @@
-/* etdump.c -- profiles in ExecuTorch's format: `etc inspect --etdump` reads them, whoever wrote them,
- * and names the node and the source line of each event; `etc run --etdump` writes them.
+/* etdump.c -- profiles in ExecuTorch's format: `etc inspect --etdump` reads them, whoever wrote
+ * them, and names the node and the source line of each event; `etc run --etdump` writes them.
  *
- * An ETDump is a FlatBuffer "ED00", behind 4 bytes with its size or not.  It holds runs, and those
- * events: a name, the instruction that it belongs to, a delegate's own number or name, and two
- * times in ticks, which are nanoseconds where POSIX clocks count.  A file is not trusted.
+ * An ETDump is a FlatBuffer with the identifier "ED00".  4 bytes with its size may come before it.
+ * It holds runs, and a run holds events.  An event has a name, the instruction that it belongs to,
+ * a delegate's own number or name, and two times in ticks, which are nanoseconds if a POSIX clock
+ * counts them.  The file is not trusted.
  * Source: ExecuTorch 1.4's devtools/etdump/etdump_schema_flatcc.fbs. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
@@ -38,9 +39,9 @@ static const EtcFlatTable schema[] = {[T_DUMP] = {dump_slot, DUMP_SLOTS},
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-typedef struct Seen { /* events of one name at one instruction */
-    const char *name, *delegate; /* delegate: its own name for what ran, or NULL */
-    int32_t instruction, number; /* -1: none; number: of the delegate */
+typedef struct Seen { /* the events of one name at one instruction */
+    const char *name, *delegate; /* delegate: the delegate's own name for what ran, or NULL */
+    int32_t instruction, number; /* -1: none; number: the delegate's own number */
     int order;
     int64_t calls;
     uint64_t ticks, least, most;
@@ -113,7 +114,8 @@ static int by_instruction(const void *a, const void *b)
                                             : l->order - r->order;
 }
 
-/* Verifies the buffer, which may begin with its size: positions count from there then. */
+/* Verifies the buffer.  Returns what is wrong; NULL: nothing.  If the buffer begins with its
+ * size, the position of the root counts from behind the size. */
 static const char *open_dump(Dump *x, const uint8_t *data, size_t n)
 {
     bool has_size = n >= 12 && !memcmp(data + 8, ETDUMP_ID, 4);
@@ -162,7 +164,8 @@ static const DebugNode *node_of(const DebugMap *m, const EtEvent *e)
     return e->number >= 0 && e->number < x->n_parts ? &x->part[e->number] : &x->node;
 }
 
-/* Whether the times of all events at instructions add up from these. */
+/* Returns whether an event covers a whole instruction.  The times of such events add up to the
+ * total. */
 static bool is_whole(const EtEvent *e)
 {
     size_t n = strlen(e->name);
@@ -235,7 +238,7 @@ static void tell(const Options *o, const EtDump *x, const DebugMap *m, Arena *a)
         puts("]}");
 }
 
-/* The first event at an instruction that the map has not. */
+/* Checks that the map has the instructions of all events.  Reports the first one that it lacks. */
 static bool map_fits(const Options *o, const EtDump *x, const DebugMap *m, Diag *d)
 {
     for (int i = 0; i < x->n; i++)
@@ -276,7 +279,7 @@ struct EtRecord {
     Arena *a;
     Flat *f;
     FlatRef *run;
-    Took *took; /* of the call at hand */
+    Took *took; /* the events of the current call */
     int n_runs, n;
     double start, since;
 };
@@ -289,7 +292,8 @@ static void add(EtRecord *x, const char *name, int32_t instruction, int32_t numb
     PUSH(x->a, x->took, x->n, t);
 }
 
-/* What a delegate tells are times without starts: they stand one behind the other, within its own. */
+/* Adds the operations of a delegate.  The delegate reports durations without start times, so
+ * each operation starts where the one before it ends, within the delegate's own time. */
 static void add_parts(EtRecord *x, const EtcExecuted *e, double now)
 {
     int32_t n = etc_method_parts(x->r->method, e->delegate, NULL, 0);
@@ -370,7 +374,8 @@ void etdump_end_call(EtRecord *x)
     PUSH(x->a, x->run, x->n_runs, run);
 }
 
-/* The buffer behind its size.  4 bytes more behind the identifier keep what follows aligned. */
+/* Returns the buffer with its size in front of it.  4 more bytes behind the identifier keep what
+ * follows aligned. */
 static const uint8_t *with_size(const uint8_t *data, size_t n, Arena *a)
 {
     uint8_t *to = NEW(a, uint8_t, n + 8);

@@ -1,7 +1,8 @@
-/* gate.c -- `etc gate`: the numbers of a .pte beside those of an earlier one.  What the file itself
- * tells is size, plan and delegation; accuracy is what `etc verify --json` told of it, the predicted
- * time what `etc compile --json` did; the time is measured here.  A number may
- * get better by any amount, and worse by no more than its tolerance. */
+/* gate.c -- `etc gate`: compares the numbers of a .pte with those of an earlier one.  Size, plan
+ * and delegation are read from the file itself.  Accuracy comes from the output of
+ * `etc verify --json`, and the predicted time from that of `etc compile --json`.  The run time is
+ * measured here.  A number may get better by any amount, and worse by no more than its
+ * tolerance. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/run.h"
@@ -14,7 +15,7 @@
 
 typedef struct Kind {
     const char *name;
-    int worse; /* 1: more of it is; -1: less is */
+    int worse; /* 1: a larger number is worse; -1: a smaller one is */
 } Kind;
 
 static const Kind kind_row[] = {
@@ -25,13 +26,13 @@ static const Kind kind_row[] = {
 
 enum {
     N_KINDS = sizeof kind_row / sizeof *kind_row,
-    MOST = 10000 /* numbers of a baseline, far beyond those of any file */
+    MOST = 10000 /* the most numbers of a baseline, far more than any file has */
 };
 
 typedef struct Number {
-    const char *name; /* "forward.arena": what it is of, and its kind */
+    const char *name; /* what it belongs to, and its kind, such as "forward.arena" */
     const Kind *kind;
-    double is, was, slack; /* slack: by how much it may get worse */
+    double is, was, slack; /* slack: the amount by which it may get worse */
     bool is_there, was_there, ok;
 } Number;
 
@@ -39,7 +40,7 @@ typedef struct Gate {
     const Options *o;
     Arena *arena;
     Diag *diag;
-    Number *number; /* those of the file, then those of the baseline alone */
+    Number *number; /* the numbers of the file, then those that only the baseline has */
     int n;
 } Gate;
 
@@ -78,7 +79,7 @@ static void add_is(Gate *g, const char *of, const char *kind, double value)
     x->is_there = true;
 }
 
-/* Nodes that delegates run; of a blob that only its backend reads, one. */
+/* Counts the nodes that delegates run.  A blob that only its backend can read counts as one. */
 static int64_t delegated_nodes(const PteMethod *m)
 {
     int64_t n = 0;
@@ -121,7 +122,8 @@ static bool add_file(Gate *g)
 
 /* -- what verify told -------------------------------------------------------------------------- */
 
-/* The file that a command wrote, which has a list or a number of that name. */
+/* Reads the JSON file that a command wrote.  Checks that it has `key`: a number for
+ * predicted_seconds, else a list or an object. */
 static bool read_json(const Gate *g, const char *path, const char *key, const char *command,
                       JsonDoc *doc)
 {
@@ -186,7 +188,8 @@ static bool add_predicted(Gate *g)
     return true;
 }
 
-/* Of the method that --method names; XNNPACK runs in etc-xnn. */
+/* Adds the run time of the method that --method names, if --runs is given.  A file that needs
+ * XNNPACK is measured in etc-xnn. */
 static bool add_measured(Gate *g)
 {
     EtcProgram p;
@@ -255,7 +258,8 @@ static bool write_baseline(const Gate *g)
 
 /* -- tolerances -------------------------------------------------------------------------------- */
 
-/* "1024", or "2%" of what it was. */
+/* Reads a tolerance: an amount such as "1024", or a percentage of the baseline's number such as
+ * "2%". */
 static bool read_slack(const Yaml *y, double *slack, bool *is_percent)
 {
     char *end;
@@ -275,7 +279,8 @@ static bool unknown(const Gate *g, const Yaml *y)
                       near_text(g->arena, &near));
 }
 
-/* A tolerance of a kind holds for the numbers that have none of their own. */
+/* Sets the tolerance of a number, or of all numbers of a kind.  Those of kinds are set first, so
+ * they hold for the numbers that have none of their own. */
 static bool set_slack(Gate *g, const Yaml *y, bool by_kind)
 {
     double slack;
@@ -320,14 +325,15 @@ static bool read_tolerances(Gate *g)
 
 /* -- the judgement ----------------------------------------------------------------------------- */
 
-/* Rounding of decimal numbers is no change. */
+/* Returns whether a number is within its tolerance.  Rounding of decimal numbers does not count
+ * as a change. */
 static bool holds(const Number *x)
 {
     double worse = (x->is - x->was) * x->kind->worse, rounding = 1e-12 * fabs(x->was);
     return !x->was_there || (x->is_there && worse <= x->slack + rounding);
 }
 
-/* The flag that was left out, for the end of a message. */
+/* Returns the end of a message, which names the flag that was left out; "": none was. */
 static const char *who_tells(const Gate *g, const char *kind)
 {
     if (!strcmp(kind, "seconds"))

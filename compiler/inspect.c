@@ -1,4 +1,4 @@
-/* inspect.c -- `etc inspect`: what a .pte, a model or a text holds. */
+/* inspect.c -- `etc inspect`: prints the contents of a .pte, a model or a text. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_schema.h"
@@ -19,7 +19,8 @@ static void count(const Graph *g, Counts *c)
     }
 }
 
-/* An operator of the user's own, of which a file describes a few. */
+/* Returns how many nodes call a custom operator.  It walks the whole graph for each operator, since
+ * a file describes only a few. */
 static int count_custom(const Graph *g, const CustomOp *op)
 {
     int nodes = 0;
@@ -28,7 +29,8 @@ static int count_custom(const Graph *g, const CustomOp *op)
     return nodes;
 }
 
-/* The next operator of the graph from *i on, and how many nodes are of it; NULL: no more. */
+/* Returns the target of the next operator that the graph has, and moves *i past it.  Sets *nodes to
+ * the number of its nodes.  NULL: there are no more operators. */
 static const char *next_op(const Graph *g, const Counts *c, int *i, int *nodes)
 {
     const CustomOps *own = g->program->custom;
@@ -64,7 +66,7 @@ static void text_graph(const Graph *g, const Counts *c)
         printf("  %5d %s\n", nodes, target);
 }
 
-/* A number, or the text of an expression over the names of symbols. */
+/* Prints a number, or a string with an expression over the names of symbols. */
 static void json_dim(Dim dim)
 {
     char *text = NULL;
@@ -84,7 +86,7 @@ static void json_dim(Dim dim)
     free(text);
 }
 
-/* A Python scalar has no shape. */
+/* Prints the dtype and the shape of a type.  The shape of a Python scalar is null. */
 static void json_type(Type t)
 {
     printf("\"dtype\": \"%s\", \"shape\": ", dtype_name(t.dtype));

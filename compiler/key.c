@@ -1,24 +1,25 @@
-/* key.c -- `etc key`: what a compile depends on, as one digest.
+/* key.c -- `etc key`: one digest of everything that a compile depends on.
  *
- * The model and all that goes with it is read as a compile reads it, so the files that count are
- * those that a compile opens, whatever names them: a flag, a folder, an ONNX file.  They count by
- * their contents, in the order in which they are opened.  Of flags all count that the table of
- * flags does not except.  The sources of etc count as a whole.
- */
+ * The command reads the model and all other files as a compile reads them, so the key covers the
+ * files that a compile opens, whether a flag, a folder or an ONNX file names them.  It covers
+ * their contents, in the order in which they are opened.  It covers all flags, except those that
+ * the table of flags marks as SAME, and the sources of etc as a whole. */
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
 #include "compiler/quantize.h"
 #include "compiler/etc_sources.h"
 #include <string.h>
 
-/* The path within a folder; "": it is not there. */
+/* Returns the part of a path behind the folder; "": the path does not lie in the folder. */
 static const char *name_within(const char *folder, const char *path)
 {
     size_t n = folder ? strlen(folder) : 0;
     return n && !strncmp(path, folder, n) && path[n] == '/' ? path + n + 1 : "";
 }
 
-/* Samples belong to inputs by their names, and outputs to samples, so these count too. */
+/* Returns the name of a file within the folder of samples or outputs, or "".  The key covers these
+ * names, because they decide which sample belongs to which input, and which output to which
+ * sample. */
 static const char *name_of_sample(const Options *o, const char *path, Arena *a)
 {
     const char *name = name_within(o->calibrate, path);
@@ -27,7 +28,7 @@ static const char *name_of_sample(const Options *o, const char *path, Arena *a)
     return o->bundle && !*name ? name_within(bundle_outputs(o), path) : name;
 }
 
-/* Inputs of --verify reach no output. */
+/* Returns whether the file is an input of --verify.  Such files do not change an output. */
 static bool is_input(const Options *o, const char *path)
 {
     for (int i = 0; i < o->inputs.n; i++)
@@ -36,7 +37,7 @@ static bool is_input(const Options *o, const char *path)
     return false;
 }
 
-/* Adds the digest of what was read, if the file still is as it was then. */
+/* Adds the digest of a file that was read.  Fails if the file has changed since then. */
 static bool add_file(const Options *o, const File *file, ContentKey *k, Arena *a, Diag *d)
 {
     const File was = *file;
@@ -102,7 +103,7 @@ static void print_json(const Options *o, const ContentKey *k, Arena *a)
     puts("]}");
 }
 
-/* What a build opens only once it makes trials. */
+/* Opens the file of --labels, which a build opens only when it starts trials. */
 static bool open_labels(const Options *o, Diag *d)
 {
     const uint8_t *data;

@@ -15,8 +15,8 @@ static bool (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = 
     [CMD_GATE] = command_gate,       [CMD_REFIT] = command_refit,
 };
 
-/* Memory that was given back once is used again, not asked for anew: pages cost more than all that
- * is done with them in a small model. */
+/* Makes malloc keep freed memory and use it again.  In a small model, new pages from the system
+ * cost more than all work on their contents. */
 static void keep_memory(void)
 {
     enum { MIB = 1 << 20 };
@@ -27,8 +27,8 @@ static void keep_memory(void)
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, reported below */
-    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error, which is reported below */
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit becomes a write error too */
     catch_shrunk_files();
     keep_memory();
     Arena *a = arena_new();

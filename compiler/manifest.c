@@ -1,11 +1,11 @@
-/* manifest.c -- what one build of the ExecuTorch runtime has, as the files of --manifest tell it.
+/* manifest.c -- reads from the files of --manifest what one build of the ExecuTorch runtime has.
  *
  *     operators: [aten::add.out, aten::mul.out]
  *     delegates: [XnnpackBackend]
  *
- * `operators` may also be a map, as in the selected_operators.yaml of ExecuTorch's selective build,
- * whose other keys are passed over.  A file of names alone, a list or words, is one too: what holds
- * "::" is a kernel, all else a delegate.  The files are not trusted.
+ * `operators` may also be a map, as in the selected_operators.yaml of ExecuTorch's selective build;
+ * the other keys of that file are ignored.  A file may also hold only names, as a list or as words:
+ * a name with "::" is a kernel, and any other name is a delegate.  The files are not trusted.
  */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
@@ -35,7 +35,7 @@ static bool add(const Reader *r, const Yaml *y, const char *name, const char *wa
     return true;
 }
 
-/* Items of a list, or keys of a map. */
+/* Adds the items of a list or the keys of a map. */
 static bool add_all(const Reader *r, const Yaml *of, const char *want)
 {
     bool ok = true;
@@ -76,7 +76,7 @@ static bool read_map(const Reader *r, const Yaml *map)
     return add_under(r, found[K_DELEGATES], "delegates") && ok;
 }
 
-/* Plain lines are one text to YAML. */
+/* Adds the words of a scalar.  In YAML, plain lines are one scalar. */
 static bool read_words(const Reader *r, const Yaml *y)
 {
     bool ok = true;
@@ -96,7 +96,7 @@ bool manifest_parse(const char *file, const uint8_t *data, size_t n, Manifest *t
     bool ok = root->kind == YAML_SCALAR ? read_words(&r, root)
               : root->kind == YAML_LIST ? add_all(&r, root, NULL)
                                         : read_map(&r, root);
-    return ok && diag_errors(d) == errors; /* keys that there are not fail it too */
+    return ok && diag_errors(d) == errors; /* unknown keys are errors too */
 }
 
 bool manifest_read(const Options *o, Arena *a, Manifest **out, Diag *d)

@@ -1,8 +1,8 @@
-/* messages.c -- what standard error says, for machines: JSON, GitHub's workflow commands, SARIF.
+/* messages.c -- messages on standard error for machines: JSON, GitHub's workflow commands, SARIF.
  *
- * A run writes its messages as lines of JSON (ir/diag.c).  Where another format is asked for they
- * are kept until the end and printed from these lines, as `etc batch` does with those of its runs.
- */
+ * A run writes its messages as lines of JSON (ir/diag.c).  If --error-format asks for GitHub's
+ * format or SARIF, these lines are kept until the end, and the messages are printed from them.
+ * `etc batch` does the same with the messages of its runs. */
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static bool read_message(const Json *v, Message *m)
     return m->kind && m->text;
 }
 
-/* What a process says where it cannot make a message, being out of memory: a line for people. */
+/* Makes a message of a line that is not JSON.  A process that is out of memory prints such a
+ * line. */
 static Message plain_message(const char *line, size_t n, Arena *a)
 {
     static const char begin[] = "etc: error: ";
@@ -91,7 +92,8 @@ static const char *level_of(const Message *m)
     return !strcmp(m->kind, MESSAGE_BUG) ? MESSAGE_ERROR : m->kind;
 }
 
-/* Where the user looks: the line of a text, or that of the model's source, "model.py:12". */
+/* Returns the place to show to the user: a line of a text, or else a line of the model's source,
+ * such as "model.py:12". */
 static Loc place_of(const Message *m, Arena *a)
 {
     Loc loc = m->loc;
@@ -107,7 +109,8 @@ static const char *shown(const char *s, Arena *a)
     return escape(a, ESCAPE_TERMINAL, s);
 }
 
-/* The message with its place in the model, and the notes behind it, a line each. */
+/* Returns the text of m[0] with its place in the model, followed by the notes that belong to it,
+ * one per line. */
 static const char *whole_text(const Message *m, int n, Arena *a)
 {
     assert(n > 0);
@@ -128,7 +131,8 @@ static const char *whole_text(const Message *m, int n, Arena *a)
 
 /* -- GitHub -------------------------------------------------------------------------------- */
 
-/* Workflow commands end at a line's end and their properties at ':' and ','. */
+/* Writes s with escapes.  A workflow command ends at the end of the line, and a property of it ends
+ * at ':' or ','. */
 static void put_command(FILE *out, const char *s, bool is_property)
 {
     for (; *s; s++) {
@@ -164,7 +168,7 @@ static void put_github(const Message *m, int n, Arena *a, FILE *out)
 static void put_string(FILE *out, const char *s)
 {
     putc('"', out);
-    for (size_t n; *s; s += n) { /* a line's end is one in the text */
+    for (size_t n; *s; s += n) { /* each line end becomes \n */
         n = strcspn(s, "\n");
         escape_put(out, ESCAPE_JSON, s, n);
         if (s[n] == '\n') {
@@ -230,7 +234,7 @@ void messages_print(const char *format, const Message *m, int n, Arena *a, FILE 
               "\"version\": \"2.1.0\", \"runs\": [{\"tool\": {\"driver\": {\"name\": \"etc\", \"version\": \"" ETC_VERSION
               "\"}}, \"results\": [", out);
     for (int i = 0, number = 0; i < n; i++) {
-        bool is_told = i && is_note(&m[i]); /* with the one before */
+        bool is_told = i && is_note(&m[i]); /* it was printed with the message before it */
         if (is_sarif && !is_told)
             put_sarif(&m[i], n - i, number++, a, out);
         else if (is_github && !is_told)
@@ -244,8 +248,8 @@ void messages_print(const char *format, const Message *m, int n, Arena *a, FILE 
 
 /* -- a run --------------------------------------------------------------------------------- */
 
-/* The value of --error-format, before the words are read in order: what is wrong with them is a
- * message too.  What is no format is told for people. */
+/* Returns the value of --error-format.  It is read before the other words, because mistakes in
+ * these are messages too.  An unknown value gives "human". */
 static const char *format_asked(int argc, char **argv)
 {
     static const char flag[] = "--error-format";

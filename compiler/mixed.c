@@ -1,10 +1,10 @@
-/* mixed.c -- mixed precision: the fewest layers to keep in floats so that outputs stay within a
- * budget.
+/* mixed.c -- mixed precision: finds the fewest layers that must stay float so that the outputs stay
+ * within a budget.
  *
- * With everything quantized as the recipe says, the report ranks layers by the damage they do; the
- * first k of them stay in floats, and k is the least that keeps to the budget, by bisection.  Each
- * trial observes the samples anew, since ranges depend on who shares them, and runs both programs.
- */
+ * First everything is quantized as the recipe says, and the report ranks the layers by their
+ * damage.  The first k layers stay float; bisection finds the least k that meets the budget.
+ * Each trial observes the samples again, since ranges depend on which values share them, and
+ * runs both programs. */
 #include "compiler/compiler.h"
 #include "compiler/quantize.h"
 #include <inttypes.h>
@@ -14,9 +14,9 @@ typedef struct Search {
     const Recipe *recipe;
     const int64_t *label;
     int64_t n_labels;
-    const char **layer; /* names of results, the worst first */
+    const char **layer; /* the names of the layers' results, the worst layer first */
     int n;
-    double value; /* of the metric in the last trial */
+    double value; /* the value of the metric in the last trial */
     Arena *arena;
     Diag *diag;
 } Search;
@@ -46,7 +46,8 @@ static bool read_labels(Search *s)
     return labels_read(s->o->files, path, s->arena, &s->label, &s->n_labels, s->diag);
 }
 
-/* How much worse the outputs have become; of METRIC_SQNR how good they are. */
+/* Sets s->value to the metric: how much worse the outputs became, or for METRIC_SQNR, how good they
+ * are. */
 static bool set_value(Search *s, const QuantReport *r)
 {
     const Loc loc = {.file = r->model};
@@ -79,7 +80,7 @@ static const char *shown_metric(const Search *s)
     return s->recipe->output ? arena_printf(s->arena, "%s:%d", name, s->recipe->output - 1) : name;
 }
 
-/* A NaN is within no budget. */
+/* Returns whether the last trial is within the budget.  A NaN never is. */
 static bool is_within(const Search *s)
 {
     return s->recipe->metric == METRIC_SQNR ? s->value >= s->recipe->max_drop
@@ -94,7 +95,7 @@ static bool measure(Search *s, const Program *p, QuantReport *r, Arena *a)
     return quant_measure(s->o, p, r, a, s->diag) && set_value(s, r);
 }
 
-/* Measures the outputs with the k worst layers in floats. */
+/* Measures the outputs while the k worst layers stay float. */
 static bool try(Search *s, int k)
 {
     assert(k >= 0 && k <= s->n);
@@ -109,7 +110,7 @@ static bool try(Search *s, int k)
     return ok;
 }
 
-/* The least k that is within the budget; all of them are.  Below 0: reported. */
+/* Returns the least k that meets the budget, if k = n meets it.  Below 0: an error was reported. */
 static int bisect(Search *s)
 {
     int outside = 0, within = s->n;

@@ -1,4 +1,4 @@
-/* model.c -- from files to a program, and through the passes of a tail. */
+/* model.c -- loads a program from files and runs the passes of a tail. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/quantize.h"
@@ -15,7 +15,7 @@ static bool is_stdin(const char *path)
     return !strcmp(path, "-");
 }
 
-/* Standard input to its end, with a NUL behind it. */
+/* Reads standard input to its end and appends a NUL. */
 static char *read_stdin(Arena *a, size_t *n, Diag *d)
 {
     char *text = NEW(a, char, 1);
@@ -35,7 +35,7 @@ static char *read_stdin(Arena *a, size_t *n, Diag *d)
     return NULL;
 }
 
-/* A text file with a NUL behind it. */
+/* Reads the model, which is a text, and appends a NUL. */
 static char *read_text(const Options *o, Arena *a, Diag *d)
 {
     const char *path = o->model;
@@ -99,7 +99,7 @@ static Program *load_etir(const Options *o, const CustomOps *custom, Arena *a, D
     return p;
 }
 
-/* A text may name bytes that it does not hold; whoever wants to use them needs them all. */
+/* Checks that the bytes of all states are there.  A text may name bytes that it does not hold. */
 static bool has_all_bytes(const Options *o, const Program *p, Diag *d)
 {
     const State *made = NULL, *member = NULL;
@@ -163,7 +163,7 @@ static Symbol *find_symbol(const Program *p, const char *name, size_t len)
     return NULL;
 }
 
-/* The first input axis whose size is the symbol, as "input.axis"; "": none. */
+/* Returns the first input axis whose size is the symbol, as " (input.axis)"; "": there is none. */
 static const char *axis_of_symbol(const Program *p, const Symbol *s)
 {
     const Symbol *found;
@@ -206,7 +206,7 @@ static bool unknown_symbol(const Program *p, Loc loc, const char *text, size_t l
     return false;
 }
 
-/* The size of an input's axis, "input.axis"; NULL: there is none of that name. */
+/* Returns the size of the input axis with the name "input.axis"; NULL: there is no such axis. */
 static const Dim *find_axis(const Program *p, const char *text, size_t len)
 {
     size_t at = len;
@@ -226,8 +226,8 @@ static const Dim *find_axis(const Program *p, const char *text, size_t len)
     return NULL;
 }
 
-/* The symbol that NAME or INPUT.AXIS is about; bounds of the axis become those of the symbol.  NULL:
- * reported. */
+/* Returns the symbol that NAME or INPUT.AXIS stands for.  Converts bounds of the axis to bounds of
+ * the symbol.  NULL: an error was reported. */
 static Symbol *find_size(Program *p, Loc loc, const char *text, int64_t *lo, int64_t *hi, Diag *d)
 {
     size_t len = strcspn(text, "=");
@@ -255,7 +255,7 @@ static Symbol *find_size(Program *p, Loc loc, const char *text, int64_t *lo, int
     return p->sym[s->index];
 }
 
-/* NAME=LO..HI or INPUT.AXIS=LO..HI narrows a symbol's range. */
+/* Narrows the range of a symbol, as NAME=LO..HI or INPUT.AXIS=LO..HI says. */
 static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
 {
     Loc loc = {.file = o->model};
@@ -283,7 +283,7 @@ static bool has_multiple(const Symbol *s, int64_t k)
     return up <= s->hi - s->lo;
 }
 
-/* Ranges given by hand may leave nothing that the export allowed. */
+/* Checks that the ranges of --dim leave a size that the guard of the export allows. */
 static bool guard_is_possible(const Program *p, const Guard *g, Loc loc, Diag *d)
 {
     int64_t lo, hi, k, c;
@@ -312,7 +312,7 @@ ImportKind model_kind(const Options *o, Diag *d)
     return is_stdin(o->model) ? IMPORT_ETIR : import_kind(o->files, o->model, d);
 }
 
-/* Each NAME=FILE of --method becomes a method of one program. */
+/* Loads each NAME=FILE of --method as a method of one program. */
 static Program *load_methods(const Options *o, const CustomOps *custom, Arena *a, Diag *d)
 {
     ImportOptions import = {.files = o->files, .weights_dir = o->weights_dir, .custom = custom};
@@ -328,7 +328,8 @@ static Program *load_methods(const Options *o, const CustomOps *custom, Arena *a
     return ok ? import.into : NULL;
 }
 
-/* Sizes that --dim gives decide how an ONNX file is read: its nodes compute with them. */
+/* Loads an ONNX file.  The sizes of --dim and the values of --bind must be known when it is read,
+ * since its nodes compute with them. */
 static Program *load_onnx(const Options *o, ImportOptions *import, Arena *a, Diag *d)
 {
     Loc loc = {.file = o->model};
@@ -364,7 +365,7 @@ static Program *load_onnx(const Options *o, ImportOptions *import, Arena *a, Dia
     return ok ? p : NULL;
 }
 
-/* What --dim says may be read with the file; then *took_dims is set. */
+/* Loads the model.  Sets *took_dims if the importer has applied --dim. */
 static Program *load(const Options *o, Arena *a, bool *took_dims, Diag *d)
 {
     Loc loc = {.file = o->model};
@@ -394,7 +395,7 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
     bool took_dims = false;
     Program *p = load(o, a, &took_dims, d);
     bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
-    if (p) /* no build of etc has a kernel of the user's own */
+    if (p) /* no build of etc has kernels for custom operators */
         p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
                                o->command == CMD_DIFF || o->command == CMD_VERIFY;
     for (int i = 0; p && !took_dims && i < o->dims.n; i++)
@@ -406,8 +407,7 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
 
 /* -- the side file ------------------------------------------------------------------------- */
 
-/* The texts that are asked for between passes, and the bytes of the side file that were taken so
- * far. */
+/* The state of --dump-ir and --dump-data while passes run. */
 typedef struct Trace {
     const Options *o;
     const Program *program;
@@ -418,8 +418,8 @@ typedef struct Trace {
     bool failed;
 } Trace;
 
-/* A later pass may drop what a text printed before it names, and may add to the file, but moves
- * nothing: so what is new is taken whenever a text is printed. */
+/* Takes the new bytes of the side file.  It is called whenever a text is printed, because a later
+ * pass may drop bytes that this text names.  Passes may also append bytes, but they move none. */
 static void take_side_bytes(Trace *t)
 {
     char *now = NULL;
@@ -548,7 +548,7 @@ static bool is_sound(Program *p, Diag *d)
     return program_verify(p, d) && program_guard(p, d);
 }
 
-/* The chain that --backend names. */
+/* Tells the session what --backend, --delegate and --target-runtime say. */
 static void set_backends(const Options *o, Program *p)
 {
     const Backend **chain = NULL;
@@ -589,8 +589,8 @@ Program *model_partition(const Options *o, Arena *a, Diag *d)
     return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
 }
 
-/* Loads and runs the passes as far as quantize, which has `known` to go by or, where that is
- * NULL, only observes. */
+/* Loads a program and runs the passes up to quantize, which uses the statistics `known`, or only
+ * observes if they are NULL. */
 static Program *to_quantize(const Options *o, const Statistics *known, const Statistics *keep,
                             Arena *a, Diag *d)
 {
@@ -623,7 +623,8 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-/* --io, which is_choice took, --share-io, --target and --bank. */
+/* Tells the session what --io, --share-io, --target and --bank say.  is_choice() has checked the
+ * value of --io. */
 static bool set_interface(const Options *o, Session *s, Diag *d)
 {
     const Target *target = s->tail == &tail_c ? c_target(o) : NULL;

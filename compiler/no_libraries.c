@@ -1,5 +1,6 @@
-/* no_libraries.c -- of etc-static: it cannot load a library, as that would need the C library with
- * which it was linked.  These stand for the functions of that library, and say so. */
+/* no_libraries.c -- dlopen, dlsym and dlerror of etc-static, which cannot load a library, because
+ * that would need the C library with which it was linked.  These functions replace those of the C
+ * library; dlerror says why nothing is loaded. */
 #include <dlfcn.h>
 
 void *dlopen(const char *file, int mode)

@@ -1,4 +1,4 @@
-/* npy.c -- tensors as .npy files, versions 1 to 3, and scalar values on the command line.
+/* npy.c -- reads and writes tensors as .npy files, and reads values on the command line.
  * Source: the format's description in NumPy's documentation (numpy.lib.format). */
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"
@@ -20,7 +20,7 @@ enum { N_DESCR = sizeof descr_row / sizeof *descr_row };
 
 /* -- headers ----------------------------------------------------------------------------- */
 
-typedef struct Header { /* a dict of Python, of which nothing is evaluated */
+typedef struct Header { /* reads a header, which is a Python dict, without evaluating it */
     const char *name, *at;
     Diag *diag;
     NpyHeader *h;
@@ -44,8 +44,7 @@ static bool accept(Header *r, char c)
     return is;
 }
 
-/* Reads the text between two quotes that are alike; returns its length, or 0 where no such text
- * stands. */
+/* Reads the text between two equal quotes.  Returns its length, or 0 if there is no such text. */
 static size_t quoted(Header *r, const char **text)
 {
     skip_blanks(r);
@@ -107,7 +106,8 @@ static bool read_order(Header *r, bool *is_fortran)
     return true;
 }
 
-/* The three keys, each once, in any order; then nothing but blanks and the end of the line. */
+/* Reads the three keys, which appear once each and in any order.  Only blanks and the end of the
+ * line may follow. */
 static bool read_dict(Header *r, const char *end)
 {
     static const char *const key[] = {"descr", "fortran_order", "shape"};
@@ -133,7 +133,7 @@ static bool read_dict(Header *r, const char *end)
            fail(r, "is in Fortran order, which is not read; save numpy.ascontiguousarray(x)");
 }
 
-/* Finds where the header's text lies in the first n bytes of a file.  False: reported. */
+/* Finds where the header's text lies in the first n bytes of a file. */
 static bool find_text(const Header *r, const uint8_t *head, size_t n, size_t *at, size_t *len)
 {
     if (n < 12 || memcmp(head, "\x93NUMPY", 6) != 0)
@@ -208,7 +208,7 @@ EtcTensor *npy_read(Files *files, Arena *a, const char *path, int want, Diag *d)
 
 /* -- values ------------------------------------------------------------------------------ */
 
-/* The number that value:JSON gives: f always, i where it is a whole number. */
+/* The number that value:JSON gives.  f always holds it, and i also holds it if it is whole. */
 typedef struct Number {
     double f;
     int64_t i;
@@ -226,7 +226,7 @@ static Number number_of(const EtcValue *v)
     return (Number){f, is_whole ? (int64_t)f : 0, is_whole};
 }
 
-/* Stores the lowest bytes, after checking that they hold the number. */
+/* Stores a number as an integer, if the dtype can hold it. */
 static bool store_int(EtcTensor *t, Number n)
 {
     int bits = 8 * (int)etc_dtype_size((int)t->dtype);
@@ -257,7 +257,8 @@ static bool store(EtcTensor *t, Number n)
     }
 }
 
-/* Reads a number as Python's json writes it, so also NaN and Infinity.  False: it is none. */
+/* Reads a number as Python's json writes it, which includes NaN and Infinity.  False: it is no
+ * number. */
 static bool parse_number(const char *s, EtcValue *out)
 {
     char *end;
@@ -289,7 +290,8 @@ static bool parse_value(Arena *a, const char *s, EtcValue *out)
     return true;
 }
 
-/* A number where a tensor is wanted is one of rank 0; a whole one serves where a float is. */
+/* Converts a number to a tensor of rank 0 if `like` is a tensor, and a whole number to a float if
+ * `like` is a float.  Returns false if the dtype of the tensor cannot hold the number. */
 static bool adapt(Arena *a, const EtcValue *like, EtcValue *v)
 {
     bool is_number = v->tag == ETC_INT || v->tag == ETC_DOUBLE || v->tag == ETC_IS_BOOL;
@@ -327,7 +329,7 @@ bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, 
 
 static const char *descr(EtcDtype t, char text[4])
 {
-    char kind = 'u'; /* raw bits of what numpy lacks */
+    char kind = 'u'; /* a dtype that NumPy lacks is written as its raw bits */
     for (int i = 0; i < N_DESCR; i++)
         if (descr_row[i].dtype == t)
             kind = descr_row[i].kind;

@@ -1,4 +1,4 @@
-/* options.c -- argv to Options: one table of commands, one of flags. */
+/* options.c -- reads argv into Options, with a table of commands and a table of flags. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/quantize.h"
@@ -30,8 +30,8 @@ enum {
     READS = BUILDS | RUN | BENCH | DIFF | VERIFY | CHECKS | PARTITION | INSPECT | OPT | QUANTIZE,
     ALL = READS | OPS | RUNTIME | DOCTOR,
     EVERY = ALL | BATCH | GATE | REFIT,
-    SAME = 1 << N_COMMANDS, /* no byte of an output depends on it, nor whether there is one */
-    OWN = SAME << 1         /* each of several models has a value of its own */
+    SAME = 1 << N_COMMANDS, /* the flag changes neither the bytes of an output nor its existence */
+    OWN = SAME << 1         /* each of several models has its own value */
 };
 
 static const struct {
@@ -91,8 +91,8 @@ static const struct {
 typedef enum FlagKind {
     FLAG_BOOL,
     FLAG_TEXT,
-    FLAG_IN,  /* a text that names a file to be read, or a folder of such */
-    FLAG_OUT, /* one to be written */
+    FLAG_IN,  /* the name of a file to read, or of a folder with such files */
+    FLAG_OUT, /* the name of a file to write */
     FLAG_LIST,
     FLAG_NEXT,
     FLAG_MODEL /* begins the flags of one model of several */
@@ -108,7 +108,7 @@ typedef struct Parser {
 
 typedef struct Flag Flag;
 
-/* Checks that a value is well-formed, as far as argv alone can tell; reported where it is not. */
+/* Checks that a value is well-formed, as far as argv alone shows it, and reports it if not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bank, is_bind, is_choice, is_dim, is_drop, is_dump,
     is_method, is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
@@ -118,10 +118,10 @@ struct Flag {
     const char *name;
     char letter;
     FlagKind kind;
-    size_t at;    /* in Options */
-    int commands; /* that take it; and SAME */
+    size_t at;    /* the offset of the member in Options */
+    int commands; /* a bit for each command that takes the flag; also SAME and OWN */
     CheckFn *check;
-    const char *value; /* for is_choice, the choices */
+    const char *value; /* the text for the value in the help; for is_choice, the choices */
     const char *help;
 };
 
@@ -360,7 +360,7 @@ static bool any(const Parser *p, const Flag *f, const char *value)
     return true;
 }
 
-/* Cuts the next item off a list; NULL past the last. */
+/* Cuts the first item off a list and returns it; NULL: the list is empty. */
 static const char *next_item(Arena *a, const char **list, const char *separator)
 {
     if (!**list)
@@ -380,7 +380,7 @@ static bool is_amount(const Parser *p, const Flag *f, const char *value)
                  f->name, value);
 }
 
-/* Names of backends, or "portable" for none. */
+/* Checks the names of backends; "portable" stands for none. */
 static bool is_backends(const Parser *p, const Flag *f, const char *value)
 {
     const char *item;
@@ -530,7 +530,7 @@ static bool is_threads(const Parser *p, const Flag *f, const char *value)
            usage(p, "--%s expects a number from 1 to 1024, not '%s'", f->name, value);
 }
 
-/* None makes sense of a warm-up alone. */
+/* Checks a number of runs.  Only --warmup may be 0. */
 static bool is_runs(const Parser *p, const Flag *f, const char *value)
 {
     char *end;
@@ -601,14 +601,15 @@ static void push(const Parser *p, Strings *list, const char *item)
     PUSH(p->arena, list->item, list->n, item);
 }
 
-/* Where the value of a flag is kept: a model's own with the last model that has begun. */
+/* Returns where the value of a flag is stored: in the options of the last model that has begun, if
+ * each model has its own value, else in those of the command. */
 static void *place_of(const Parser *p, const Flag *f)
 {
     Options *o = p->o;
     return (char *)(f->commands & OWN && o->part ? &o->part[o->n_parts - 1] : o) + f->at;
 }
 
-/* The lists of a model begin as those for all, and grow apart. */
+/* Gives a model its own copies of the lists for all models, so that they can grow independently. */
 static void copy_lists(const Parser *p, Options *o)
 {
     for (int i = 0; i < N_FLAGS; i++) {
@@ -622,7 +623,7 @@ static void copy_lists(const Parser *p, Options *o)
     }
 }
 
-/* --model NAME=FILE */
+/* Starts the model of --model NAME=FILE. */
 static void begin_model(const Parser *p, const char *value)
 {
     Options *o = p->o, part = *o;
@@ -634,7 +635,8 @@ static void begin_model(const Parser *p, const char *value)
     PUSH(p->arena, o->part, o->n_parts, part);
 }
 
-/* Gives a model the flags of the whole file, which may stand behind it too. */
+/* Gives a model the values of the flags for all models, which may also follow it on the command
+ * line. */
 static void finish_model(const Parser *p, Options *part)
 {
     const Options was = *part;
@@ -664,7 +666,8 @@ static bool set_switch(const Parser *p, const Flag *f, const char *value)
     return true;
 }
 
-/* The word behind the flag, unless it looks like a flag itself: --name=-value says that. */
+/* Returns the word behind the flag.  NULL: there is none, or it looks like a flag itself; such a
+ * value has to be written as --name=-value. */
 static const char *next_word(Parser *p)
 {
     const char *word = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
@@ -703,7 +706,7 @@ static bool parse_flag(Parser *p, const char *word)
     if (!strcmp(word, "-MD"))
         name = "depfile", is_long = true;
     if (!is_long && rest[0] && strspn(rest + 1, "0123456789") + 1 == strlen(rest) && rest[1]) {
-        len = 0; /* -j4 */
+        len = 0; /* the word is like "-j4" */
         name = arena_str(p->arena, rest, 1);
     }
     const Flag *f = find_flag(p, name, is_long);
@@ -731,7 +734,7 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
 
 /* -- the whole --------------------------------------------------------------------------- */
 
-/* Notes the files that flags of a kind name, as read or as written; false: reported. */
+/* Records the files that flags of a kind name as files to read or to write. */
 static bool name_files(const Parser *p, FlagKind kind, Diag *d)
 {
     bool ok = true;
@@ -770,8 +773,8 @@ static bool name_inputs(const Parser *p, Diag *d)
     return ok && name_files(p, FLAG_IN, d);
 }
 
-/* Checks that no file is both read and written, as far as the command line alone shows it.  The
- * rest comes up later. */
+/* Checks that no file is both read and written, as far as the command line alone shows it.  Other
+ * cases are found later. */
 static bool files_differ(const Parser *p)
 {
     Options *o = p->o;
@@ -823,7 +826,7 @@ static int find_command(const char *word)
     return i;
 }
 
-/* The key is that of the command which the next word names, or of compile. */
+/* Sets the command whose key is wanted: the one that the next word names, or else compile. */
 static void find_keyed(Parser *p)
 {
     int command = p->at < p->argc ? find_command(p->argv[p->at]) : N_COMMANDS;
@@ -839,7 +842,7 @@ typedef struct KeyNames {
     const Options *o;
     Arena *arena;
     FILE *out;
-    Strings seen; /* names of files, which stand for their contents */
+    Strings seen; /* the names of files, which appear in the key as numbers */
 } KeyNames;
 
 static const char *base_name(const char *path)
@@ -858,7 +861,7 @@ static const char *file_number(KeyNames *k, const char *name)
     return arena_printf(k->arena, "#%d", i);
 }
 
-/* NAME=FILE, where the file counts by what it holds. */
+/* Returns NAME=FILE with the number of the file instead of its name. */
 static const char *named_file(KeyNames *k, const char *value)
 {
     size_t n = strcspn(value, "=");
@@ -903,7 +906,8 @@ static void put_flag(KeyNames *k, const Flag *f)
                     escape(k->arena, ESCAPE_IR, key_value(k, f, all->item[i])));
 }
 
-/* C names its functions after the file. */
+/* Prints the names and paths that reach an output.  Emitted C names its functions after the
+ * file. */
 static void put_names(KeyNames *k)
 {
     const Options *o = k->o;
@@ -968,6 +972,6 @@ OptionsResult options_parse(Options *o, Arena *a, int argc, char **argv, FILE *o
     if (!parse_words(&p, out, &helped))
         return OPTIONS_BAD;
     if (o->error_format && strcmp(o->error_format, "human") != 0)
-        o->quiet = true; /* nothing else stands between the messages */
+        o->quiet = true; /* nothing else may be printed between the messages */
     return helped ? OPTIONS_DONE : OPTIONS_RUN;
 }

@@ -8,7 +8,7 @@ typedef struct Check {
     const Options *o;
     Arena *arena;
     Diag *diag;
-    const char *name, *use; /* of the command */
+    const char *name, *use; /* the name and the use of the command */
 } Check;
 
 static bool usage(const Check *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -22,7 +22,7 @@ static bool usage(const Check *p, const char *fmt, ...)
     return diag_fault(p->diag, FAULT_USAGE, (Loc){0}, "%s", text);
 }
 
-/* Checks what several models of one file must be and may not have. */
+/* Checks the flags and the names of several models for one file. */
 static bool models_agree(const Check *p)
 {
     const Options *o = p->o;
@@ -77,7 +77,8 @@ static bool build_files_fit(const Check *p)
     return !why || usage(p, "--build-files %s: %s", o->build_files, why);
 }
 
-/* One thing at a time goes to standard output, and what goes to files has names. */
+/* Checks that at most one output goes to standard output, and that the others have names that are
+ * allowed. */
 static bool outputs_agree(const Check *p)
 {
     const Options *o = p->o;

@@ -1,4 +1,4 @@
-/* output.c -- what a run writes: files that appear together, or none of them. */
+/* output.c -- the files that a run writes, which appear all together or not at all. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "compiler/compiler.h"
 #include <errno.h>
@@ -64,7 +64,7 @@ bool output_folder(const char *path, Strings *made, Arena *a, Diag *d)
 void remove_folders(Strings *made)
 {
     while (made->n > 0)
-        rmdir(made->item[--made->n]); /* stays if others put something there */
+        rmdir(made->item[--made->n]); /* a folder that is not empty stays */
 }
 
 bool finish_files(const Options *o, OutBatch *b, Diag *d)

@@ -1,5 +1,5 @@
-/* partition.c -- `etc partition`: who computes what, why not more, and what it is worth; and the
- * line of that which `compile` prints. */
+/* partition.c -- `etc partition`: shows which backend computes which nodes, why the others stay
+ * outside, and how much time that saves.  It also prints the summary line of `etc compile`. */
 #include "compiler/compiler.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static int by_op(const void *a, const void *b)
     return (int)((const Tally *)a)->op - (int)((const Tally *)b)->op;
 }
 
-/* Sorted by operator; those that are equal become one. */
+/* Sorts the tallies by operator and joins those of the same operator.  Returns t, which then has
+ * *n_out items. */
 static Tally *merged(Tally *t, int n, int *n_out)
 {
     qsort(t, (size_t)n, sizeof *t, by_op);
@@ -211,7 +212,7 @@ static void json_report(const PartitionReport *r, Arena *a)
 /* -- chains ------------------------------------------------------------------------------------ */
 
 typedef struct Chain {
-    const char *names; /* "none" without backends */
+    const char *names; /* the value of --backend for the chain; "none": it has no backends */
     const PartitionReport *report;
 } Chain;
 
@@ -224,7 +225,7 @@ static const PartitionReport *partition_with(const Options *o, const char *backe
     return p ? p->session->partition : NULL;
 }
 
-/* Returns the report of the model without backends, from the one of any chain. */
+/* Returns the report of the model without backends, which follows from the report of any chain. */
 static PartitionReport *without(const PartitionReport *any, Arena *a)
 {
     PartitionReport *r = NEW(a, PartitionReport, 1);
@@ -234,7 +235,8 @@ static PartitionReport *without(const PartitionReport *any, Arena *a)
     return r;
 }
 
-/* None, each backend alone, and the chain where it has several.  NULL: reported. */
+/* Returns the chains to compare: no backend, each backend alone, and all of --backend if these are
+ * several.  NULL: an error was reported. */
 static Chain *chains_of(const Options *o, Arena *a, int *n, Diag *d)
 {
     Chain *all = NULL, next = {"none", NULL};

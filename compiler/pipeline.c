@@ -1,4 +1,4 @@
-/* pipeline.c -- the compiler, top to bottom: the order of the passes, one list per tail.
+/* pipeline.c -- the order of all passes of the compiler, with one list for each tail.
  *
  *   aten -> core -> edge -> planned      to a .pte
  *   aten -> core -> grouped -> planned   to C
@@ -12,20 +12,20 @@
 #define QUANTIZE "quantize", "dce", "integer_io", "dce", "fuse_tables", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
-/* Where passes that the chosen backends alone want are put in. */
+/* Entries of a list that are replaced by the passes that only the chosen backends want. */
 static const char prepare[N_PREPARES][1];
 #define PREPARE(when) prepare[PREPARE_##when]
 
 static const char *const pte_tail[] = {
     TO_CORE, FUSE, PREPARE(FUSED), SIMPLIFY, PREPARE(SIMPLE), QUANTIZE, "split_linear", "dce",
     "partition",
-    /* the second decompose: what was whole for backends to take and for tile to cut */
+    /* the second decompose rewrites what stayed whole for backends to take and for tile to cut */
     "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fit_kernels",
     "fold_constants", "guard_sizes", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
     "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
-    /* the first alias: copies that outputs need join groups */
+    /* the first alias runs before group, so that the copies that outputs need join groups */
     TO_CORE, FUSE, SIMPLIFY, "split_transposed", QUANTIZE, "fuse_integers", "dce",
     "fuse_fixed", "dce", "widen_halves", "fold_constants",
     "fuse_weights", "dce", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
@@ -50,7 +50,7 @@ static Pipeline passes_of(const Tail *tail)
     return tail_row[i].all;
 }
 
-/* The pass that leaves each stage, as passes.def says. */
+/* The pass that leads to each stage; passes.def says the same. */
 static const char *const pass_to[N_STAGES] = {
     [STAGE_CORE] = "decompose",
     [STAGE_EDGE] = "to_edge",
@@ -66,7 +66,7 @@ static int after(const char *pass, Pipeline all)
     return -1;
 }
 
-/* A planned program shows its tail by its groups alone. */
+/* Returns whether the program has groups.  Only these show the tail of a planned program. */
 static bool has_groups(const Program *p)
 {
     for (int i = 0; i < p->n_methods; i++)
@@ -93,8 +93,9 @@ static bool reads_symbols(const Graph *g)
     return false;
 }
 
-/* Returns whether a planned program is one of this tail.  Where nodes call kernels, symbolic
- * numbers are computed by nodes of their own (lower_symint). */
+/* Returns whether a planned program belongs to this tail.  If nodes call kernels, symbolic
+ * numbers are computed by nodes of their own (lower_symint), so no node has an expression as an
+ * argument. */
 static bool is_planned_for(const Program *p, const Tail *tail)
 {
     for (int i = 0; i < p->n_methods; i++)
@@ -103,7 +104,8 @@ static bool is_planned_for(const Program *p, const Tail *tail)
     return tail->has_groups == has_groups(p);
 }
 
-/* How many passes of a pipeline lie behind a program at that stage; -1: it has no such stage. */
+/* Returns how many passes of the pipeline a program at this stage has behind it; -1: the pipeline
+ * has no such stage. */
 static int passed(Stage s, Pipeline all)
 {
     assert(s < N_STAGES);
@@ -126,8 +128,8 @@ static bool has_pass(Pipeline all, int from, const char *pass)
     return false;
 }
 
-/* Appends the passes that backends want here, in the order of the chain; a pass that several want
- * runs once. */
+/* Appends the passes that backends want here, in the order of the chain.  A pass that several
+ * backends want is appended once. */
 static void put_prepare(const Program *p, int when, const char ***pass, int *n)
 {
     const int from = *n;

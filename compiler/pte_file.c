@@ -1,5 +1,5 @@
-/* pte_file.c -- what a .pte says of its methods, read without making them runnable, so also of
- * files whose operators or delegates this build lacks.  Source: ExecuTorch's program.fbs. */
+/* pte_file.c -- reads what a .pte says about its methods, without making them runnable.  So it also
+ * reads files whose operators or delegates this build lacks.  Source: ExecuTorch's program.fbs. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_graph.h"
@@ -98,13 +98,13 @@ static PteEnd *read_ends(const EtcFlat *f, uint32_t plan, int slot, Arena *a, in
     return end;
 }
 
-/* A method of a program, and the names of its data, which blobs ask for. */
+/* A method of a program, and the names of the program's data, which blobs refer to. */
 typedef struct Method {
     const EtcProgram *p;
     EtcFlat f;
     uint32_t plan;
     XnnNames names;
-    const char *wrong; /* with those names, or NULL */
+    const char *wrong; /* why the names could not be read, or NULL */
 } Method;
 
 static const uint8_t *blob_bytes(const Method *x, uint32_t delegate, uint64_t *n)
@@ -128,7 +128,7 @@ const char *const xnn_node_name[] = {
 #undef X
 };
 
-/* The blob of XNNPACK, checked as its delegate checks it. */
+/* Reads a blob of XNNPACK, with the same checks as its delegate. */
 static void read_graph(const Method *x, const uint8_t *data, Arena *a, PteBlob *b)
 {
     XnnGraph g;
@@ -211,7 +211,7 @@ const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n)
     *n = 0;
     for (int i = 0; i < f->n; i++)
         *n += (size_t)(f->piece[i].n + f->piece[i].zeros);
-    uint8_t *bytes = NEW(a, uint8_t, *n < 256 ? 256 : *n), *to = bytes; /* large ones are aligned */
+    uint8_t *bytes = NEW(a, uint8_t, *n < 256 ? 256 : *n), *to = bytes; /* >= 256: it is aligned */
     for (int i = 0; i < f->n; i++) {
         assert(!f->piece[i].make);
         if (f->piece[i].n)

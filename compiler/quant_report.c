@@ -1,8 +1,8 @@
-/* quant_report.c -- what quantizing costs, layer by layer, as a page and as JSON.
+/* quant_report.c -- writes what quantization costs, layer by layer, as a page and as JSON.
  *
- * The page is one file without scripts that asks for no other: a table of the layers, the one that
- * does most damage first, each with a histogram of its result in floats, drawn as SVG, on which
- * what the integers cover is shaded.
+ * The page is a single file without scripts, which loads no other file.  It has a table of the
+ * layers, in the order of their damage.  Each layer has a histogram of its float result, drawn as
+ * SVG, in which the range that the integers cover is shaded.
  */
 #include "compiler/compiler.h"
 #include "compiler/quantize.h"
@@ -40,7 +40,7 @@ static const char *cosine_text(const Difference *d, Arena *a)
     return d->n ? arena_printf(a, "%.6f", difference_cosine(d)) : "\xe2\x80\x93";
 }
 
-/* Where v lies on the histogram's axis. */
+/* Returns the x coordinate of v in the histogram. */
 static double x_of(const LayerReport *l, double v)
 {
     double width = (double)l->seen_hi - (double)l->seen_lo;
@@ -48,7 +48,7 @@ static double x_of(const LayerReport *l, double v)
     return (x < 0 ? 0 : x > 1 ? 1 : x) * (double)REPORT_BARS * (double)BAR_WIDTH;
 }
 
-/* Heights are square roots of counts: what is rare is to be seen. */
+/* Draws a histogram.  The heights are square roots of counts, so that rare values are visible. */
 static void put_histogram(const LayerReport *l, FILE *f)
 {
     const int width = REPORT_BARS * BAR_WIDTH;
@@ -128,7 +128,7 @@ static void put_table_head(FILE *f)
           "<th>constants</th></tr>\n", f);
 }
 
-/* Of many layers those that do most damage are shown, the others stand behind a fold. */
+/* Shows the layers with the most damage; the others are folded. */
 void quant_report_body(const QuantReport *r, Arena *a, FILE *f)
 {
     enum { SHOWN = 100 };

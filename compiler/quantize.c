@@ -1,4 +1,4 @@
-/* quantize.c -- `etc quantize`, and what --recipe, --calibrate and --statistics ask of a build. */
+/* quantize.c -- `etc quantize`, and the flags --recipe, --calibrate and --statistics of a build. */
 #define _GNU_SOURCE /* CPU_COUNT */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
@@ -12,7 +12,7 @@
 
 typedef struct Progress {
     const char *what;
-    double start, shown; /* shown: last, 0: not yet */
+    double start, shown; /* shown: the time of the last line; 0: none was printed yet */
 } Progress;
 
 static void print_left(double seconds)
@@ -99,7 +99,7 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o, a, d)))
         return false;
-    if (o->calibrate && job->statistics && !known) { /* samples tell all but what a search found */
+    if (o->calibrate && job->statistics && !known) { /* samples give all but the layers to keep */
         job->keep = job->statistics;
         job->statistics = NULL;
     }
@@ -166,7 +166,7 @@ bool quant_measure(const Options *o, const Program *p, QuantReport *r, Arena *a,
     return ok;
 }
 
-/* Writes what --report and --json ask for, the latter once all files are staged. */
+/* Writes the reports of --report and --json.  JSON is printed when all files are staged. */
 static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, Diag *d)
 {
     QuantReport r = {.model = p->name};
@@ -179,8 +179,8 @@ static bool report(const Options *o, const Program *p, OutBatch *out, Arena *a, 
     return true;
 }
 
-/* Returns the program whose job saw the samples, with the layers in floats that its budget asks for;
- * NULL: reported. */
+/* Observes the samples, and keeps those layers float that the budget asks for.  Returns the program
+ * whose job has the observations; NULL: an error was reported. */
 static Program *search(const Options *o, Arena *a, Diag *d)
 {
     const Statistics *keep = NULL;
@@ -190,7 +190,7 @@ static Program *search(const Options *o, Arena *a, Diag *d)
     return keep ? model_observe(o, keep, a, d) : p;
 }
 
-/* The options of a compile as those of `etc quantize` on the way to the same output. */
+/* Returns the options for `etc quantize` that belong to those of a compile. */
 static Options as_quantize(const Options *o, const Program *p)
 {
     Options q = *o;

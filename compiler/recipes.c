@@ -1,9 +1,8 @@
-/* recipes.c -- what a recipe's file says, as rules; and the presets, which are such files.
+/* recipes.c -- reads the file of a recipe into rules; and the presets, which are such files.
  *
- * Maps are read by tables of their keys, in the order of the table; what is wrong is told at its
- * place and reading goes on, so that a run lists every mistake.  docs/recipe.schema.json says the
- * same of the format's shape.
- */
+ * Maps are read with tables of their keys, in the order of the table.  A mistake is reported
+ * with its place, and reading goes on, so that one run lists all mistakes.
+ * docs/recipe.schema.json describes the same format. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include <math.h>
@@ -13,7 +12,8 @@
 
 enum { MAX_RULES = 1000 };
 
-/* A table's rows are looked up, not summed: nothing evens out what 4 bits take from them. */
+/* The rows of an embedding are looked up and not summed, so the errors of 4 bits would not average
+ * out. */
 #define TABLES_OF_INT8 \
     "  - scope: {op: embedding}\n" \
     "    weight: {dtype: int8, granularity: channel, symmetric: true}\n" \
@@ -73,7 +73,7 @@ typedef struct Reader {
     bool is_preset;
 } Reader;
 
-/* Reads y, the value of a key, to where the key's row says. */
+/* Reads y, the value of a key, into the member that the key's row names. */
 typedef void ReadFn(Reader *r, const Yaml *y, void *to);
 
 typedef struct Key {
@@ -91,14 +91,14 @@ static bool is_kind(Reader *r, const Yaml *y, YamlKind kind, const char *want)
     return yaml_is(y, kind, want, r->a, r->diag);
 }
 
-/* "'observer'", or what an item of a list is called. */
+/* Returns the name of y in messages: its key in quotes, or "an item" for an item of a list. */
 static const char *called(const Reader *r, const Yaml *y)
 {
     return y->key ? arena_printf(r->a, "'%s'", y->key) : "an item";
 }
 
-/* Returns the place of the word in the list, which NULL ends; -1: it is not there, which is
- * reported. */
+/* Returns the index of the word y in a list that ends with NULL.  If the list lacks the word, it
+ * reports that and returns -1. */
 static int choice(Reader *r, const Yaml *y, const char *const *list)
 {
     if (!is_kind(r, y, YAML_SCALAR, "one word"))
@@ -131,7 +131,8 @@ static void read_bool(Reader *r, const Yaml *y, void *to)
         *(bool *)to = choice(r, y, list) == 1;
 }
 
-/* Digits, a point and digits, an exponent: no other base, no sign, no separators, no leading 0. */
+/* Returns whether s is a decimal number: digits, then optionally a point and digits, then
+ * optionally an exponent.  Other bases, signs, separators and leading zeros are not accepted. */
 static bool is_decimal(const char *s)
 {
     static const char digits[] = "0123456789";
@@ -148,7 +149,7 @@ static bool is_decimal(const char *s)
     return *s && !s[strspn(s, digits)];
 }
 
-/* A number in [lo, hi]; `want` says which. */
+/* Reads a number in [lo, hi], which messages describe with `want`. */
 static bool number(Reader *r, const Yaml *y, double lo, double hi, const char *want, double *to)
 {
     double v = y->kind == YAML_SCALAR && y->is_plain && is_decimal(y->text) ? strtod(y->text, NULL)
@@ -161,7 +162,7 @@ static bool number(Reader *r, const Yaml *y, double lo, double hi, const char *w
     return true;
 }
 
-/* Returns whether another reader of YAML takes the word for no text. */
+/* Returns whether another YAML reader may take the word for something else than text. */
 static bool is_ambiguous(const char *s)
 {
     static const char *const word[] = {"",   "~",   "null", "true", "false", "yes",  "no",
@@ -190,7 +191,8 @@ static void read_glob(Reader *r, const Yaml *y, void *to)
 
 /* -- maps ------------------------------------------------------------------------------------- */
 
-/* found[i]: the value of key i, or NULL. */
+/* Reads the values of a map with a table of its keys.  Sets found[i] to the value of key i, or to
+ * NULL. */
 static bool read_map(Reader *r, const Yaml *map, const Key *key, int n, void *to,
                      const Yaml **found)
 {
@@ -205,7 +207,7 @@ static bool read_map(Reader *r, const Yaml *map, const Key *key, int n, void *to
     return true;
 }
 
-/* Reports y, if it is there. */
+/* Reports y, unless it is NULL. */
 static void refuse(Reader *r, const Yaml *y, const char *why)
 {
     if (y)
@@ -227,11 +229,11 @@ static const char *const dynamics[] = {"false", "true", "auto", NULL};
 static const char *const observers[] = {"minmax", "moving_average", "percentile", "mse", "kl",
                                         NULL};
 
-typedef struct Format { /* as it is written; -1: not */
+typedef struct Format { /* a format as the file writes it; -1: it is not given */
     int dtype, granularity, observer;
     double group, percentile;
     bool symmetric;
-    int dynamic; /* in `dynamics` */
+    int dynamic; /* an index into `dynamics` */
 } Format;
 
 static void read_dtype(Reader *r, const Yaml *y, void *to)
@@ -285,7 +287,7 @@ static const Key format_key[N_KEYS] = {
     [K_PERCENTILE] = {"percentile", read_percentile, offsetof(Format, percentile)},
 };
 
-/* How coarse scales are, histograms tell. */
+/* Returns whether the observer keeps a histogram, which shows how coarse scales are. */
 static bool has_histogram(const Format *f)
 {
     return f->observer == OBS_PERCENTILE || f->observer == OBS_MSE || f->observer == OBS_KL;
@@ -340,7 +342,7 @@ static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml *
         check_activation(r, y, f, at);
 }
 
-/* A map, or no more than a dtype. */
+/* Reads a format, which is a map or only a dtype. */
 static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
 {
     const Yaml *at[N_KEYS] = {0};
@@ -611,7 +613,7 @@ bool recipe_parse(const char *file, const uint8_t *data, size_t n, Arena *a, Rec
     return diag_errors(d) == before;
 }
 
-/* A word that is no preset and names no file. */
+/* Reports a word that is no preset and names no file. */
 static bool no_such_recipe(const char *name, Arena *a, Diag *d)
 {
     const char *all = "";

@@ -1,23 +1,22 @@
-/* refit.c -- `etc refit`: new weights in the place of those of a .pte that was compiled with
- * --refittable.
+/* refit.c -- `etc refit`: puts new weights into a .pte that was compiled with --refittable.
  *
- * Such a file keeps, by the name "etc.refit", the graph as it was loaded, the flags that its bytes
- * depend on, the recipe, what samples showed, operators of the user's own, and the constants that
- * no state_dict has.  A refit compiles that graph again with the new weights: so its bytes are
- * those of a compile of the new model, weights are folded, quantized and packed as they were, no
- * sample is run, and nothing has to know which byte comes of which parameter.  Compiling takes
- * hardly longer than writing the file.
+ * Such a file has a record with the name "etc.refit".  It holds the graph as it was loaded, the
+ * flags that the bytes of the file depend on, the recipe, the statistics of samples, the custom
+ * operators, and the constants that no state_dict has.  A refit compiles that graph again with the
+ * new weights.  So the result has the same bytes as a compile of the new model: weights are folded,
+ * quantized and packed as before, no sample is run, and the code need not know which byte belongs
+ * to which parameter.  Compiling takes hardly longer than writing the file.
  *
- * A file without that record is compiled anew from a whole model, for the backend that it has: the
- * result counts where all but constants and weights of delegates is the same bytes.
+ * If a file has no such record, a whole model is compiled, for the backend that the file has.  The
+ * result is accepted if only constants and weights of delegates have other bytes than the file.
  *
  *     etc.refit 1 SOURCES\n
  *     KIND N\n            N bytes, \n            again and again
  *
- * KIND is a flag, "--dim"; "preset", a recipe's name; "recipe", "statistics" or "ops", a file;
- * "graph", the text; "fixed:I", the bytes of state I of that text.  The file is not trusted: of
- * flags those of a list alone are taken, and they are read as the command line's are.
- */
+ * KIND is a flag, such as "--dim"; "preset", the name of a recipe; "recipe", "statistics" or
+ * "ops", a file; "graph", the text of the graph; or "fixed:I", the bytes of state I of that
+ * text.  The file is not trusted: only the flags of a list are accepted, and they are parsed
+ * like those of the command line. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/run.h"
@@ -38,15 +37,15 @@ typedef struct Refit {
     EtcProgram old;
     Section *section;
     int n;
-    Options with; /* of the compile */
+    Options with; /* the options of the compile */
     Arena *arena;
     Diag *diag;
 } Refit;
 
-/* Flags whose values are texts; a recipe's is that of a preset. */
+/* The flags that a record may hold.  Their values are texts. */
 static const struct {
     const char *name;
-    size_t at; /* in Options: a text, or Strings */
+    size_t at; /* the offset in Options of a text, or of Strings */
     bool is_list;
 } kept_flag[] = {
     {"--dim", offsetof(Options, dims), true},
@@ -69,8 +68,9 @@ static void drop_sources(const Graph *g)
     }
 }
 
-/* The text of a program without what may change and leave it the same model: its name, lines of
- * source, and where weights lie, but for which of them share bytes. */
+/* Returns the text of a program without the parts that may differ between files of the same
+ * model: its name, source lines, and the files with the weights.  These are replaced by numbers,
+ * which show which weights share bytes. */
 static const char *bare_text(const Options *o, const Program *p, Arena *a, Diag *d)
 {
     Text t;
@@ -93,7 +93,8 @@ static const char *bare_text(const Options *o, const Program *p, Arena *a, Diag 
     return text_close(&t, a);
 }
 
-/* Bytes from the first element of a tensor to its last; -1: no file has so many. */
+/* Returns the number of bytes from the first element of a tensor to the end of its last one; -1: it
+ * overflows. */
 static int64_t extent(Type t)
 {
     int64_t last = 1, step;
@@ -120,7 +121,7 @@ static void put_text(FILE *f, const char *kind, const char *text)
     put_section(f, kind, text, strlen(text));
 }
 
-/* Closes what was printed, bytes among it. */
+/* Closes the text, which may hold arbitrary bytes, and makes it the session's record. */
 static bool take_record(Session *s, Text *t, Arena *a, Diag *d)
 {
     s->record = text_close(t, a);
@@ -168,7 +169,8 @@ static bool put_file(FILE *f, const char *kind, const Options *o, const char *pa
     return ok;
 }
 
-/* What samples showed stands for them, as in a build with --statistics. */
+/* Writes the recipe and the statistics.  The statistics replace the samples, as in a build with
+ * --statistics. */
 static bool put_quantization(FILE *f, const Options *o, const Program *p, Arena *a, Diag *d)
 {
     Text t;
@@ -216,7 +218,7 @@ static bool malformed(const Refit *r)
     return refuse(r, "its record for refit is damaged");
 }
 
-/* "KIND N\n", N bytes, "\n"; moves *at behind it. */
+/* Reads a section, "KIND N\n", N bytes and "\n", and moves *at behind it. */
 static bool read_section(Refit *r, const uint8_t *data, size_t n, size_t *at)
 {
     enum { MOST_KIND = 24 };
@@ -252,7 +254,7 @@ static bool read_record(Refit *r, const EtcNamed *row)
     return true;
 }
 
-/* *has: the file keeps one. */
+/* Finds the record of the file and reads it.  Sets *has to whether there is one. */
 static bool find_record(Refit *r, bool *has)
 {
     for (uint32_t i = 0; i < etc_program_n_named(&r->old); i++) {
@@ -325,7 +327,7 @@ static bool parse_words(Refit *r, Words *w)
     return ok;
 }
 
-/* Flags of the record, and those of this run, as one command line. */
+/* Parses the flags of the record and those of this run as one command line. */
 static bool parse_flags(Refit *r)
 {
     Words w = words_new(r);
@@ -368,7 +370,7 @@ enum { MOST_TOLD = 100 };
 typedef struct Lines {
     char **item;
     int n;
-    Table by_key; /* what stands before " = ", or the whole: item */
+    Table by_key; /* from the part of a line before " = ", or the whole line, to the item */
 } Lines;
 
 static const char *key_of_line(Arena *a, const char *line)
@@ -390,8 +392,9 @@ static Lines split_lines(Arena *a, const char *text)
     return l;
 }
 
-/* Tells of the lines of one text whose keys the other has not, or, `both`, has with another
- * line. */
+/* Reports the lines of a text whose keys the other text lacks.  If `both` is set, it reports
+ * instead the lines whose keys the other text has with another line.  Returns `told` plus the
+ * number of these lines; only the first MOST_TOLD are printed. */
 static int tell_lines(const Refit *r, const Lines *of, const Lines *other, bool both, int told)
 {
     Loc loc = {.file = r->o->weights};
@@ -434,7 +437,8 @@ static bool is_bits(const Section *s)
     return ok;
 }
 
-/* Passes may write into the bytes of states, so these are copied. */
+/* Gives the bytes of a section "fixed:I" to state I.  They are copied, since passes may write into
+ * the bytes of states. */
 static bool take_fixed(const Refit *r, const Program *p, const Section *s)
 {
     char *end;
@@ -450,7 +454,8 @@ static bool take_fixed(const Refit *r, const Program *p, const Section *s)
     return true;
 }
 
-/* The recorded graph with weights by their names. */
+/* Returns the program of the recorded graph, with the weights that a .safetensors has under their
+ * names. */
 static Program *with_tensors(const Refit *r, const char *graph)
 {
     Source src = {.file = r->o->model, .text = graph, .line = 1};
@@ -508,8 +513,8 @@ static bool same_method(const Refit *r, const PteMethod *is, const PteMethod *wa
     return ok;
 }
 
-/* The file with its FlatBuffer, header and all, and zeros for what segments hold: fresh pages,
- * which cost nothing. */
+/* Returns the bytes of the file with its first two pieces, which hold the header and the
+ * FlatBuffer.  Zeros replace the segments; these are fresh pages, which cost nothing. */
 static const uint8_t *without_segments(const OutFile *f, Arena *a, size_t *n)
 {
     size_t at = 0;
@@ -524,8 +529,9 @@ static const uint8_t *without_segments(const OutFile *f, Arena *a, size_t *n)
     return bytes;
 }
 
-/* The plan follows from the graph, but a few rewrites look at elements: a constant that is all
- * zeros, say. */
+/* Checks that a compiled file has the same plan as the old one.  The plan follows from the
+ * graph, except that a few rewrites look at the elements of constants, for example whether all
+ * are zero. */
 static bool plan_is_same(const OutFile *f, void *ctx)
 {
     const Refit *r = ctx;
@@ -564,8 +570,8 @@ static bool take_flags(Refit *r)
     return parse_words(r, &w);
 }
 
-/* The program of a .pte, in front of its segments: methods, values with sizes and places,
- * instructions, and where constants lie. */
+/* Checks that a compiled file has the same plan and the same bytes in front of its segments.  These
+ * are the program: methods, values with sizes and places, instructions, and places of constants. */
 static bool program_is_same(const OutFile *f, void *ctx)
 {
     const Refit *r = ctx;

@@ -1,10 +1,11 @@
-/* report.c -- the picture of a memory plan that --report writes: SVG, alone or in a page
+/* report.c -- draws the memory plan that --report writes as SVG, alone or in a page
  * (report_page.c).
  *
- * One chart per method.  Across: the nodes in their order, between the inputs (0) and the outputs.
- * Up: the bytes of the pools.  A rectangle is the place of a value from its birth to its last read,
- * views of it included; values that share bytes have one colour.  Lines: the arena, the bound for
- * this order, the bound that no order goes below.  Hovering tells name, node, source line, bytes.
+ * There is one chart for each method.  The x axis has the nodes in their order, between the inputs
+ * (0) and the outputs.  The y axis has the bytes of the pools.  A rectangle is the place of a value
+ * during its live range, which includes the reads of its views; values that share bytes have one
+ * colour.  Lines show the arena, the bound for this order, and the bound for any order.  A tooltip
+ * shows the name, the node, the source line and the bytes.
  */
 #include "compiler/compiler.h"
 #include <inttypes.h>
@@ -17,10 +18,10 @@ typedef struct Chart {
     Arena *a;
     const Graph *g;
     PlanReport plan;
-    int width, n_times, top; /* y of the chart's upper edge in the picture */
+    int width, n_times, top; /* top: the y coordinate of the chart's upper edge */
 } Chart;
 
-/* Two pixels for each node, as far as pictures go. */
+/* Returns the width of a chart, with at least two pixels for each node, up to a limit. */
 static int width_for(const Graph *g)
 {
     enum { MOST = 16000 };
@@ -60,7 +61,8 @@ static void put_axes(const Chart *c)
             (LEFT + c->width - RIGHT) / 2, c->top + HEIGHT - BOTTOM + 36);
 }
 
-/* A line across at so many bytes.  Labels stand at `slot`, from the top, so that none overlap. */
+/* Draws a horizontal line at this number of bytes.  Its label is number `slot` from the top, so
+ * that no labels overlap. */
 static void put_line(const Chart *c, int64_t bytes, const char *class, const char *what, int slot)
 {
     double y = y_of(c, bytes);
@@ -102,7 +104,7 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     int64_t lo = place_of(v).offset, bytes = type_bytes(v->type);
     if (!is_drawn(v) || !bytes)
         return;
-    for (int i = 0; i < place_of(v).pool - 1; i++) /* banks stand one above the other */
+    for (int i = 0; i < place_of(v).pool - 1; i++) /* banks are drawn one above the other */
         lo += c->g->pool[i];
     double x = x_of(c, from), y = y_of(c, lo + bytes);
     fprintf(c->f,
@@ -127,8 +129,8 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     fputs("</title></rect>\n", c->f);
 }
 
-/* Returns, by value, the last time at which the value or a view of it is read; n_times - 1 where
- * the call leaves it. */
+/* Returns, by index of value, the last time at which the value or a view of it is read.  It is
+ * n_times - 1 for outputs and for values that update a state. */
 static int *last_reads(const Graph *g, int n_times, Arena *a)
 {
     int *last = NEW(a, int, g->n_values + 1), time = 0;
@@ -157,7 +159,8 @@ static void put_branches(const Chart *c, const Node *n, int time)
         put_graph(c, g, time);
 }
 
-/* at >= 0: a branch, all of which runs at that time. */
+/* Draws the values of a graph and of its branches.  at >= 0: the graph is a branch, and all its
+ * nodes run at that time. */
 static void put_graph(const Chart *c, const Graph *g, int at)
 {
     AliasSets sets = alias_sets(g, c->a);
@@ -179,7 +182,7 @@ static void put_graph(const Chart *c, const Graph *g, int at)
 
 /* -- the picture ------------------------------------------------------------------------------- */
 
-/* A line where each bank but the first starts, with its name. */
+/* Draws a line at the start of each bank except the first, and the names and sizes of all banks. */
 static void put_banks(const Chart *c)
 {
     const MemoryBanks *ram = &c->g->program->session->ram;

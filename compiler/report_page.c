@@ -1,9 +1,10 @@
-/* report_page.c -- the page of --report FILE.html: what a compile made of a model, in one file
- * without scripts that asks for no other.
+/* report_page.c -- writes the page of --report FILE.html, which describes a compiled model in one
+ * file without scripts that loads no other file.
  *
- * Numbers of each method, its memory plan, what backends got and why not more, the layers by their
- * estimated time and by their bytes, and what quantization costs.  Of a long table the first rows
- * are shown and the others stand behind a fold, so that models of thousands of nodes stay readable. */
+ * The page has the numbers of each method, the memory plan, the regions of backends and the reasons
+ * why other nodes stay outside, the layers by estimated time and by bytes, and the cost of
+ * quantization.  In a long table of layers only the first rows are shown and the others are folded,
+ * so that models with thousands of nodes stay readable. */
 #include "compiler/compiler.h"
 #include "compiler/quantize.h"
 #include "compiler/run.h"
@@ -14,10 +15,10 @@ enum { ROWS_SHOWN = 40 };
 
 typedef struct Layer {
     Loc loc;
-    const char *op, *where; /* where: kernels, or the backend */
+    const char *op, *where; /* where: "kernel", or the name of the backend */
     double seconds;
     int64_t weights, results; /* bytes */
-    int at;                   /* in the order of the program */
+    int at;                   /* the position in the order of the program */
 } Layer;
 
 typedef struct Layers {
@@ -134,7 +135,7 @@ static void put_layer_head(FILE *f)
           "<th>weights</th><th>result</th></tr>\n", f);
 }
 
-/* The first rows, and the others behind a fold. */
+/* Writes the table of layers.  The rows after the first ROWS_SHOWN are folded. */
 static void put_layers(FILE *f, const Layers *l)
 {
     put_layer_head(f);

@@ -1,5 +1,5 @@
-/* run.c -- `etc run`: a .pte in runtime-lite, or a model compiled on the fly; with --target the C that
- * `etc emit-c` writes. */
+/* run.c -- `etc run`: runs a .pte in runtime-lite, or a model that it compiles first.  With
+ * --target it runs the C that `etc emit-c` writes. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 typedef struct Call {
     Strings in;
-    EtcValue *out; /* of the last call where the method has them */
+    EtcValue *out; /* copies of the outputs; for the last call, those of the method itself */
 } Call;
 
 Strings *split_calls(const Options *o, Arena *a, int *n)
@@ -28,7 +28,7 @@ Strings *split_calls(const Options *o, Arena *a, int *n)
     return call;
 }
 
-/* A copy that the next call leaves alone. */
+/* Copies a value, so that the next call does not change it. */
 static bool keep(Runner *r, const EtcValue *v, EtcValue *copy)
 {
     int64_t dim[ETC_MAX_RANK];
@@ -47,7 +47,7 @@ static bool keep(Runner *r, const EtcValue *v, EtcValue *copy)
     return true;
 }
 
-/* Copies of all outputs, of a value that is several of them one. */
+/* Copies all outputs.  If a value is several outputs, it is copied once. */
 static bool keep_all(Runner *r, EtcValue *out, int n)
 {
     const EtcValue *first = n ? etc_method_output(r->method, 0) : NULL, *last = first;
@@ -98,7 +98,7 @@ const EtcTensor *value_tensor(Arena *a, const EtcValue *v)
         return NULL;
     EtcDtype dtype = v->tag == ETC_INT ? ETC_I64 : v->tag == ETC_DOUBLE ? ETC_F64 : ETC_BOOL;
     EtcTensor *t = tensor_new(a, dtype, 0, NULL);
-    memcpy(t->data, &v->as, etc_dtype_size((int)dtype)); /* all members start at its first byte */
+    memcpy(t->data, &v->as, etc_dtype_size((int)dtype)); /* all members start at byte 0 of `as` */
     return t;
 }
 
@@ -258,7 +258,7 @@ static bool run_calls(Runner *r)
 
 /* -- emitted C --------------------------------------------------------------------------------- */
 
-/* Inputs that do not fit are told here, where their names are known. */
+/* Checks the inputs of a call here, because their names are known here. */
 static bool inputs_fit(const Runner *r, const Graph *g, const Strings *in)
 {
     EtcTensor *t;

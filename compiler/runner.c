@@ -1,5 +1,5 @@
-/* runner.c -- a program that is ready to be called: a .pte, or a model compiled on the fly; for
- * `run` and `bench`. */
+/* runner.c -- makes a program ready to be called, from a .pte or a model that is compiled first;
+ * for `run`, `bench` and others. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static bool report_missing(const Runner *r, int32_t method)
     return k == 0;
 }
 
-/* The method asked for, "forward", or the only one; -1: reported. */
+/* Returns the method of --method, or else "forward", or else the only method; -1: an error was
+ * reported. */
 static int32_t find_method(const Runner *r)
 {
     const char *asked = r->o->method, *name = asked ? asked : "forward";
@@ -87,11 +88,12 @@ static bool offer_delegates(Runner *r)
 
 /* -- limits ------------------------------------------------------------------------------------ */
 
-/* Element operations of a call where the flag is not given: minutes, even of vector kernels. */
+/* The limit of element operations per call if --work-limit is not given.  They take minutes,
+ * even in vector kernels. */
 static const char default_work[] = "10T";
 
-/* Returns the bytes that the machine has, or that this process may take of them where that is
- * less. */
+/* Returns the bytes of memory that the machine has, or those that this process may take if they are
+ * fewer. */
 static int64_t machine_memory(void)
 {
     struct rlimit own;
@@ -198,7 +200,7 @@ static const char *kind_text(Arena *a, const EtcValue *v)
     return (size_t)v->tag < sizeof kind / sizeof *kind ? kind[v->tag] : "a list";
 }
 
-/* The dimension that is at fault, or -1. */
+/* Returns the first dimension that does not fit, or -1. */
 static int wrong_dim(const EtcTensor *got, const PteEnd *want)
 {
     for (int i = 0; i < got->rank; i++)
@@ -207,8 +209,9 @@ static int wrong_dim(const EtcTensor *got, const PteEnd *want)
     return -1;
 }
 
-/* Says what runtime-lite found wrong in the terms of the command line: which input, what it is,
- * what it had to be.  A .pte says of its inputs sizes or bounds, so these are looked up there. */
+/* Reports an error of runtime-lite about an input in the terms of the command line: which input
+ * it is, its type, and the expected type.  The sizes of inputs, or their bounds, come from the
+ * .pte. */
 static bool misfit(const Runner *r, int i, const EtcValue *got, const EtcError *e)
 {
     Arena *a = r->arena;
@@ -263,7 +266,7 @@ bool runner_set_inputs(const Runner *r, const Strings *in)
     return ok;
 }
 
-/* A failure without an operator's name is a check of a size. */
+/* Runs the method once.  A failure without the name of an operator is a failed check of a size. */
 bool runner_call(const Runner *r)
 {
     EtcError e = {.index = -1};
@@ -280,7 +283,7 @@ bool runner_call(const Runner *r)
 
 /* -- etc-xnn ----------------------------------------------------------------------------------- */
 
-/* Whether the file asks for XNNPACK where this program has none. */
+/* Returns whether the file needs XNNPACK and this program does not have it. */
 static bool wants_other(const EtcProgram *file, Arena *a)
 {
     int n = etc_program_n_methods(file);
@@ -293,7 +296,7 @@ static bool wants_other(const EtcProgram *file, Arena *a)
     return false;
 }
 
-/* A program that was called so and is not will not find itself again. */
+/* If this program was started as "etc-xnn" already, it does not start itself again. */
 void runner_become_xnn(const EtcProgram *file, const Options *o, Arena *a)
 {
     static const char name[] = "etc-xnn";

@@ -1,20 +1,20 @@
-/* runtime.c -- `etc runtime`: runtime-lite with no more than some .pte files need, as a folder of
- * sources and the files that build a library of them. */
+/* runtime.c -- `etc runtime`: writes a folder with the sources of runtime-lite that some .pte files
+ * need, and with the files that build a library of them. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/run.h"
 #include "runtime-lite/etc_rt.h"
 #include <stdlib.h>
 
-/* What the files need. */
+/* Everything that the .pte files need. */
 typedef struct Need {
     const Options *o;
     Arena *arena;
     Diag *diag;
-    const CustomOps *own; /* of --ops */
-    Table seen;           /* kernels and delegates that are told already */
-    Strings kernel;       /* "aten::relu.out" */
-    Strings row, function; /* what kernels.def says of them; "etc_relu" */
+    const CustomOps *own; /* the operators of --ops */
+    Table seen;           /* kernels and delegates that were handled already */
+    Strings kernel;       /* such as "aten::relu.out" */
+    Strings row, function; /* for each kernel: its row of kernels.def, and "etc_relu" */
     uint32_t dtypes;
     bool has_doubles, has_own_kernels;
 } Need;
@@ -104,7 +104,7 @@ static bool need_files(Need *n)
 
 /* -- kernels.def ----------------------------------------------------------------------------- */
 
-/* Kernels that make a double of what is none. */
+/* Returns whether a kernel makes a double of a value that is none. */
 static bool makes_doubles(const char *function)
 {
     static const char *const one[] = {"etc_local_scalar_dense", "etc_prim_float",
@@ -139,7 +139,7 @@ static void print_rows(const Need *n, FILE *f)
 
 /* -- etc_build.h ----------------------------------------------------------------------------- */
 
-/* Puts a value in the place of that of "#define NAME value". */
+/* Returns the text with another value in the line "#define NAME value". */
 static const char *set_define(const Need *n, const char *text, const char *name, const char *value)
 {
     const char *define = arena_printf(n->arena, "#define %s ", name), *at = strstr(text, define);
@@ -168,7 +168,7 @@ static bool is_built(const SourceFile *s)
     return s->is_wanted && !strcmp(s->path + strlen(s->path) - 2, ".c");
 }
 
-/* Each source, or each header, between `before` and `after`. */
+/* Prints the path of each source or each header between `before` and `after`. */
 static void print_paths(const SourceFiles *s, bool built, const char *before, const char *after,
                         FILE *f)
 {
@@ -297,7 +297,8 @@ static void print_json(const Need *n, const Folder *to)
     printf("\"doubles\": %s}\n", n->has_doubles ? "true" : "false");
 }
 
-/* The table of kernels and the switches are written, the rest is copied. */
+/* Writes the folder.  The table of kernels and etc_build.h are new; the other sources are
+ * copied. */
 static bool write_folder(const Need *n, SourceFiles *s)
 {
     Folder to = {.out.arena = n->arena};

@@ -1,8 +1,9 @@
-/* runtime_sources.c -- the sources of runtime-lite, and which of them some kernels need.
+/* runtime_sources.c -- finds the sources of runtime-lite that some kernels need.
  *
- * They were installed with etc, or lie where it was built.  Their own text says who needs whom: a
- * file needs those that it includes, and those that define functions it names.  That names a few too
- * many, never one too few; what nobody calls is left out by the linker. */
+ * The sources were installed with etc, or lie where it was built.  Their text shows which files
+ * they need: a file needs those that it includes, and those that define functions whose names it
+ * contains.  This gives a few files too many but never one too few.  The linker leaves out what
+ * nobody calls. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
 #include <ctype.h>
@@ -23,7 +24,8 @@ static bool has_sources(const char *folder, Arena *a)
     return !access(arena_printf(a, "%s/" RUNTIME_KERNELS, folder), R_OK);
 }
 
-/* Beside the program: PREFIX/bin/etc and PREFIX/share/etc, or a build folder in the source tree. */
+/* Returns the folder of --runtime-dir, or the one beside the program: PREFIX/share/etc for
+ * PREFIX/bin/etc, or the source tree for a program in a build folder. */
 static const char *find_folder(const Options *o, Arena *a, Diag *d)
 {
     static const char *const beside[] = {"../share/etc", ".."};
@@ -46,7 +48,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const SourceFile *)a)->path, ((const SourceFile *)b)->path);
 }
 
-/* Of the cores a build for one instruction set has only the headers. */
+/* Returns whether a build for one instruction set may need the file.  Of the cores it needs only
+ * the headers. */
 static bool is_source(const char *name)
 {
     bool is_table = !strncmp(name, "isa_", 4) || !strcmp(name, "cores.c");
@@ -92,8 +95,9 @@ static void define(Table *t, Arena *a, const char *name, int n, SourceFile *s)
         table_at_text(t, key)->ptr = s;
 }
 
-/* "EtcStatus etc_linear(const EtcCall *c)": words of a type before the name, and no call or
- * declaration.  Of "void etc_row_f64_##name(" in a macro what stands before the pasted name. */
+/* Records the function that a line like "EtcStatus etc_linear(const EtcCall *c)" defines: words
+ * of a type stand before the name, and it is no call and no declaration.  For "void
+ * etc_row_f64_##name(" in a macro, it records the part before the pasted name. */
 static void define_function(Table *t, Arena *a, const char *line, size_t n, SourceFile *s)
 {
     size_t end = strcspn(line, "(\n"), start;
@@ -108,7 +112,8 @@ static void define_function(Table *t, Arena *a, const char *line, size_t n, Sour
         define(t, a, line + start, (int)(end - start), s);
 }
 
-/* Each kernel that a macro of this file may define for a name: "EtcStatus etc_##name##_scalar(". */
+/* Records each kernel that a macro of this file may define for a name, as in
+ * "EtcStatus etc_##name##_scalar(". */
 static void define_kernels(Table *t, Arena *a, const char *name, int n, SourceFile *s)
 {
     static const char kernel[] = "EtcStatus etc_";
@@ -127,7 +132,7 @@ static void define_kernels(Table *t, Arena *a, const char *name, int n, SourceFi
     }
 }
 
-/* "KEEPING(relu)" */
+/* Records the kernels that a line like "KEEPING(relu)" may define. */
 static void define_pasted(Table *t, Arena *a, const char *line, SourceFile *s)
 {
     size_t word = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"), n = 0;
@@ -143,7 +148,7 @@ static void find_definitions(Table *t, Arena *a, SourceFile *s)
     for (const char *line = s->text, *end; *line; line = *end ? end + 1 : end) {
         end = line + strcspn(line, "\n");
         const char *last = end - line > 2 && end[-1] == '\\' ? line + strspn(line, " ") : line;
-        define_function(t, a, last, (size_t)(end - last), s); /* those of macros are indented */
+        define_function(t, a, last, (size_t)(end - last), s); /* lines of macros are indented */
         define_pasted(t, a, line, s);
     }
 }
@@ -165,7 +170,7 @@ static void want_included(const SourceFiles *s, const char *text)
     }
 }
 
-/* Functions that are named anywhere, in comments too. */
+/* Marks the files whose functions the text names anywhere, which includes comments. */
 static void want_called(const SourceFiles *s, const char *text)
 {
     for (const char *at = text; (at = strstr(at, "etc_"));) {
@@ -185,7 +190,7 @@ static bool want_more(const SourceFiles *s)
             continue;
         one->is_seen = is_more = true;
         want_included(s, one->text);
-        if (!ends_with(one->path, "/kernels.h")) /* which names all kernels */
+        if (!ends_with(one->path, "/kernels.h")) /* this file names all kernels */
             want_called(s, one->text);
     }
     return is_more;

@@ -1,10 +1,10 @@
-/* shrunk.c -- files that become shorter while they are mapped.
+/* shrunk.c -- handles files that become shorter while they are mapped.
  *
- * Who then reads behind their end gets SIGBUS.  The handler says which file it is and ends the
- * process with the exit code of a file that cannot be read.  What is being written has no name
- * then, or one that the next run removes (emit/out.c), so nothing is to be cleaned up.  Which file
- * is mapped where the system knows: the handler asks it, and no list is kept.  It does only what
- * a handler may do. */
+ * A read behind their new end raises SIGBUS.  The handler prints which file it is and ends the
+ * process with the exit code of a file that cannot be read.  Nothing has to be cleaned up: a
+ * file that is being written has no name yet, or one that the next run removes (emit/out.c).
+ * The handler asks the system which file is mapped at the address, so no list of files is kept.
+ * It only calls functions that a signal handler may call. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 enum { MAX_LINE = PATH_MAX + 128, EXIT_IO = 3 };
 
-/* Byte by byte: it is done once in a process. */
+/* Reads a line byte by byte, which is fast enough as it happens once in a process. */
 static bool read_line(int fd, char line[MAX_LINE])
 {
     size_t n = 0;
@@ -37,7 +37,8 @@ static uintptr_t read_hex(const char **s)
     return v;
 }
 
-/* "FROM-TO MODE OFFSET DEVICE INODE PATH": the path, if the address is in there. */
+/* Returns the path of a line "FROM-TO MODE OFFSET DEVICE INODE PATH", if the range holds the
+ * address and the line has a path; else NULL. */
 static const char *file_in_line(const char *line, uintptr_t address)
 {
     uintptr_t from = read_hex(&line);
@@ -49,10 +50,11 @@ static const char *file_in_line(const char *line, uintptr_t address)
 static void put(const char *s)
 {
     if (write(STDERR_FILENO, s, strlen(s)) < 0)
-        return; /* then there is no telling */
+        return; /* the message cannot be printed anywhere */
 }
 
-/* Returns where it is another error, which ends the process as it would have. */
+/* Handles SIGBUS.  If the error is not about a mapped file, it restores the default action and
+ * returns, so that the error ends the process as usual. */
 static void on_bus_error(int sig, siginfo_t *info, void *context)
 {
     char line[MAX_LINE];

@@ -1,5 +1,5 @@
-/* target.c -- --target-runtime: which version of the ExecuTorch runtime has which kernel and which
- * node of XNNPACK. */
+/* target.c -- --target-runtime: knows which version of the ExecuTorch runtime has which kernel and
+ * which node of XNNPACK. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_schema.h"
@@ -50,7 +50,8 @@ int runtime_since_node(int kind)
     }
 }
 
-/* Large matrices are never taken apart, however old the runtime. */
+/* Returns whether the passes must rewrite an operator because the runtime lacks its kernel.
+ * Operators whose rewriting unrolls them are exempt, since large matrices are never unrolled. */
 static bool is_lacking(OpId op, int version)
 {
     int since = op_info[op].has_out ? runtime_since(op_out(op)) : 0;
@@ -120,7 +121,8 @@ static bool report(const Options *o, const Program *p, const char *kernel, int s
     return false;
 }
 
-/* The partition keeps such nodes out, but a text may come partitioned. */
+/* Checks that the runtime has all nodes of XNNPACK that the file needs.  Partition avoids other
+ * nodes, but a text may be partitioned already. */
 static bool has_all_nodes(const Options *o, const PteMethod *m, Arena *a, Diag *d)
 {
     int version = runtime_version(o->target_runtime);
@@ -144,7 +146,8 @@ static bool seen_before(const PteMethod *m, int method, int op)
     return false;
 }
 
-/* Warns of the kernel of the node, if runtime-lite alone brings it; `seen`: its operator was met. */
+/* Warns if only runtime-lite has the kernel of the node.  `seen` has the operators that were
+ * handled before. */
 static void warn_of_own(const Program *p, const Node *n, bool *seen, Diag *d)
 {
     const char *out = op_out(n->op);

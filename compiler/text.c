@@ -1,4 +1,4 @@
-/* text.c -- what the commands share: JSON strings, numbers for people, the clock,
+/* text.c -- functions that the commands share: JSON strings, numbers for people, the clock,
  * messages of runtime-lite. */
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"

@@ -37,7 +37,7 @@ static const char **split_passes(const char *list, Arena *a, int *n)
     return pass;
 }
 
-/* The program goes to FILE or standard output; with --json it is a string of the result. */
+/* Writes the program to FILE or standard output.  With --json it is a string of the result. */
 static bool stage_text(const Options *o, const Program *p, Arena *a, OutBatch *out, Diag *d)
 {
     Text t;
@@ -79,7 +79,7 @@ bool command_opt(const Options *o, Arena *a, Diag *d)
 
 /* -- ops --------------------------------------------------------------------------------------- */
 
-/* Which tails take an operator, itself or after rewriting. */
+/* Prints which tails support an operator, directly or after rewriting. */
 static void print_op(const Options *o, const char *target, const OpInfo *op, int i)
 {
     bool rewritten = op->has_decomp || op->functional != OP_NONE || op->flags & CHECK;

@@ -1,6 +1,6 @@
-/* verify.c -- `etc verify`: a finished .pte, delegates included, or emitted C beside its model in the
- * evaluator, on the same inputs.  What is compared are the outputs; where a budget of --max-drop is
- * given, that decides, else tolerances for each element do. */
+/* verify.c -- `etc verify`: runs a finished .pte with its delegates, or emitted C, and compares
+ * its outputs with those of the model in the evaluator, on the same inputs.  If --max-drop gives
+ * a budget, this decides whether they are equal enough, else tolerances for each element do. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/quantize.h"
@@ -13,14 +13,14 @@
 
 typedef struct Output {
     Difference d;
-    int64_t n_differ;        /* elements beyond the tolerances */
-    int64_t n_rows, n_agree; /* of scores: whose largest element stands at the same place */
+    int64_t n_differ;        /* the number of elements beyond the tolerances */
+    int64_t n_rows, n_agree; /* rows of scores; those whose largest elements have equal indices */
 } Output;
 
-typedef struct First { /* that differs */
+typedef struct First { /* the first element that differs */
     const char *sample;
     int output;
-    int64_t at; /* -1: the sizes */
+    int64_t at; /* -1: the sizes differ */
     double was, is;
 } First;
 
@@ -29,18 +29,18 @@ typedef struct Verify {
     Options model;
     Runner runner;
     CProgram *c; /* NULL: the file is a .pte */
-    bool stages; /* inputs are only handed to the C */
-    int at;      /* of the calls that the C runs at once, the one that is compared */
+    bool stages; /* inputs are only recorded for a run of the C */
+    int at;      /* the call that is compared, among those of one run of the C */
     const Program *program;
     Graph *graph;
     Output *out;
     First first;
     bool differs;
     const int64_t *label;
-    int64_t n_labels, right[2]; /* rows of the first output at their label: model, file */
+    int64_t n_labels, right[2]; /* right: correct rows of the first output, by model and by file */
     double atol, rtol;
     int n_samples;
-    Arena *arena, *call; /* what lives as long as a call */
+    Arena *arena, *call; /* call: it is freed after each call */
     Diag *diag;
 } Verify;
 
@@ -54,7 +54,7 @@ static void note_first(Verify *v, const char *sample, int output, int64_t at, do
     v->differs = true;
 }
 
-/* What is equal without being a number is no error. */
+/* Compares the elements of output i.  Infinities and NaN that are equal count as no error. */
 static void add_elements(Verify *v, int i, const EtcTensor *a, const EtcTensor *b, float *as[2],
                          const char *sample)
 {
@@ -73,7 +73,7 @@ static void add_elements(Verify *v, int i, const EtcTensor *a, const EtcTensor *
     difference_add(&v->out[i].d, as[0], as[1], n);
 }
 
-/* Rows of scores: the last axis of an output of floats. */
+/* Counts the rows of scores of an output, which are its last axis if it is an output of floats. */
 static void add_rows(Verify *v, int i, const EtcTensor *t, float *const as[2])
 {
     Output *out = &v->out[i];
@@ -100,7 +100,7 @@ static void compare(Verify *v, int i, const EtcTensor *a, const EtcTensor *b, co
     add_rows(v, i, a, as);
 }
 
-/* A number that the file wants as it is, not as a tensor. */
+/* Returns a tensor as a value, or its number if the file expects a number. */
 static EtcValue value_of(EtcTensor *t, EtcTag want)
 {
     EtcValue value = {.tag = ETC_TENSOR, .as.tensor = t};
@@ -124,7 +124,8 @@ static bool run_file(Verify *v, EtcTensor **in)
     return ok && runner_call(r);
 }
 
-/* Output i of the call at hand; NULL: it is no tensor or number.  False: reported. */
+/* Sets *got to output i of the current call; NULL: it is neither a tensor nor a number.  False: an
+ * error was reported. */
 static bool output_of_file(const Verify *v, int i, const EtcTensor *like, const EtcTensor **got)
 {
     const Value *out = v->graph->out[i];
@@ -184,7 +185,7 @@ static bool make_inputs(Verify *v, int which, EtcTensor **in, int64_t *symbol)
                       "--calibrate");
 }
 
-/* Sample i: of the data, of the command line, or made up. */
+/* Runs sample i, which comes from the data or the command line, or is made up. */
 static bool run_one(Verify *v, const Samples *s, const Strings *given, int i)
 {
     v->call = arena_new();
@@ -202,7 +203,8 @@ static bool run_one(Verify *v, const Samples *s, const Strings *given, int i)
     return ok;
 }
 
-/* Of C, several calls are one run of the program: all, where each depends on those before it. */
+/* Runs and compares n samples.  One run of the C makes several calls, or all n if the model has
+ * states, since each call then depends on those before it. */
 static bool run_calls(Verify *v, const Samples *s, const Strings *given, int n)
 {
     enum { AT_ONCE = 64 };
@@ -340,7 +342,8 @@ static void json_all(const Verify *v, bool ok)
 
 /* -- the judgement ----------------------------------------------------------------------------- */
 
-/* How much worse than the model, by labels or by the model's own answers; of METRIC_SQNR how good. */
+/* Returns how much worse the file is than the model, by labels or by the model's own answers; for
+ * METRIC_SQNR, how good it is. */
 static double drop_of(const Verify *v, const Recipe *r, const Output *x)
 {
     if (r->metric == METRIC_SQNR)
@@ -354,7 +357,7 @@ static double drop_of(const Verify *v, const Recipe *r, const Output *x)
     return (double)(x->n_rows - x->n_agree) / (double)x->n_rows;
 }
 
-/* Whether there is something that the budget speaks of; reported where not. */
+/* Checks that there are outputs to which the budget applies. */
 static bool budget_applies(const Verify *v, const Recipe *r)
 {
     const Loc loc = {.file = v->model.model};
@@ -368,7 +371,7 @@ static bool budget_applies(const Verify *v, const Recipe *r)
            diag_error(v->diag, loc, "its first output has no scores to judge");
 }
 
-/* Reports the first output that is past the budget. */
+/* Checks that all outputs keep the budget, and reports the first that does not. */
 static bool budget_holds(const Verify *v, const Recipe *r)
 {
     int from = r->output ? r->output - 1 : 0;
@@ -456,7 +459,7 @@ static bool open_file(Verify *v, Options *file)
 
 static bool fits(const Verify *v)
 {
-    if (v->c) /* its program will tell */
+    if (v->c) /* the C program checks its inputs itself */
         return true;
     int n_in = etc_method_n_inputs(v->runner.method), n_out = etc_method_n_outputs(v->runner.method);
     Loc loc = {.file = v->o->model};
@@ -475,7 +478,7 @@ bool command_verify(const Options *o, Arena *a, Diag *d)
     v.model.model = o->other;
     v.atol = o->atol ? strtod(o->atol, NULL) : 1e-4;
     v.rtol = o->rtol ? strtod(o->rtol, NULL) : 1e-3;
-    file.dims = file.ops = (Strings){0}; /* they say how the model is read */
+    file.dims = file.ops = (Strings){0}; /* these flags say how the model is read */
     file.data = file.weights = file.weights_dir = NULL;
     if (kind != IMPORT_PTE)
         return kind != IMPORT_UNKNOWN &&
