@@ -21,6 +21,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", 0)) or 1704067200
+# The libraries in packages, and the packages of Debian that their copyright files come from.
+LINKED = {"libyaml": "libyaml-dev", "protobuf-c": "libprotobuf-c-dev", "xxhash": "libxxhash-dev", "yyjson": "libyyjson-dev",
+          "zlib": "zlib1g-dev"}
+STATIC = {"glibc": "libc6-dev"}
+XNN = {"cpuinfo": "libcpuinfo0", "glibc": "libc6", "libgcc": "libgcc-s1", "pthreadpool": "libpthreadpool0",
+       "xnnpack": "libxnnpack0.20241108"}
+COMMON = ("GPL-3", "LGPL-2.1")  # texts that these files refer to
 SUMMARY = "Ahead-of-time compiler of PyTorch models: ExecuTorch .pte files, or C that stands alone"
 
 
@@ -89,6 +96,28 @@ def add_xnn(built, usr):
     script.chmod(0o755)
 
 
+def licences(libraries, folders):
+    """{file name: text} for each library, from the first of the folders that has it."""
+    texts = {}
+    for library, package in libraries.items():
+        found = [path for folder in folders if (path := folder / "usr/share/doc" / package / "copyright").is_file()]
+        if not found:
+            sys.exit(f"package.py: there is no copyright file of {package} in {', '.join(map(str, folders))}")
+        texts[f"{library}.txt"] = found[0].read_bytes()
+    return texts
+
+
+def write_licences(build, folder):
+    system = [ROOT / "build/deps", Path("/")]
+    texts = licences(LINKED, system) | licences(STATIC, system)
+    if (build / "etc-xnn").exists():
+        texts |= {f"etc-xnn/{name}": text for name, text in licences(XNN, [ROOT / "build/xnndeps", Path("/")]).items()}
+    texts |= {f"{name}.txt": Path("/usr/share/common-licenses", name).read_bytes() for name in COMMON}
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text)
+
+
 def complete(build, stage):
     usr = stage / "usr"
     etc = usr / "bin/etc"
@@ -99,6 +128,7 @@ def complete(build, stage):
     shutil.copytree(ROOT / "docs", usr / "share/doc/etc", dirs_exist_ok=True)
     for name in ("README.md", "LICENSE", "THIRD_PARTY.md"):
         shutil.copy(ROOT / name, usr / "share/doc/etc" / name)
+    write_licences(build, usr / "share/doc/etc/licences")
     (usr / "share/doc/etc/LICENSE").rename(usr / "share/doc/etc/copyright")
 
 
@@ -173,6 +203,8 @@ def make_wheel(stage, out, version, machine, minor):
     files[f"{info}/entry_points.txt"] = b"[console_scripts]\netc = etc:main\n"
     for name in ("LICENSE", "THIRD_PARTY.md"):
         files[f"{info}/{name}"] = (ROOT / name).read_bytes()
+    for library in LINKED:
+        files[f"{info}/licences/{library}.txt"] = (usr / f"share/doc/etc/licences/{library}.txt").read_bytes()
     files[f"{info}/RECORD"] = ("".join(record(name, data) for name, data in files.items()) + f"{info}/RECORD,,\n").encode()
     path = out / f"etc-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:

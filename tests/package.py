@@ -223,6 +223,20 @@ def wheel_with_torch(packages, work, python):
     run(python, work / "api.py", cwd=work, env={**os.environ, "PYTHONPATH": str(work / "wheel")})
 
 
+# Words that stand in the licence text of each library.
+LICENCES = {"libyaml": "Kirill Simonov", "protobuf-c": "Dave Benson", "xxhash": "Yann Collet", "yyjson": "YaoYuan", "zlib": "Jean-loup Gailly"}
+
+
+def licences(packages, prefix, work):
+    run(sys.executable, "-m", "zipfile", "-e", one(packages, "*.whl"), work / "unzipped")
+    for folder in (prefix / "share/doc/etc/licences", one(work / "unzipped", "*.dist-info") / "licences"):
+        for library, words in LICENCES.items():
+            assert words in (folder / f"{library}.txt").read_text(), f"{folder}/{library}.txt"
+    assert "LESSER GENERAL PUBLIC LICENSE" in (prefix / "share/doc/etc/licences/LGPL-2.1.txt").read_text()
+    if (prefix / "bin/etc-xnn").exists():
+        assert {path.name for path in (prefix / "share/doc/etc/licences/etc-xnn").iterdir()} >= {"xnnpack.txt", "glibc.txt"}
+
+
 def debian(packages, work):
     deb = one(packages, "*.deb")
     run("dpkg-deb", "-x", deb, work / "deb")
@@ -244,6 +258,7 @@ def main():
                 ("cmake", lambda: cmake_works(prefix, work) if shutil.which("cmake") else "cmake is not installed"),
                 ("delegates", lambda: delegates_run(prefix, work) if (prefix / "bin/etc-xnn").exists() else "built without XNNPACK"),
                 ("static program", lambda: static(args.packages, prefix, work)),
+                ("licences", lambda: licences(args.packages, prefix, work)),
                 ("deb", lambda: debian(args.packages, work)), ("wheel", lambda: wheel(args.packages, work)),
                 ("wheel with torch", lambda: wheel_with_torch(args.packages, work, args.torch) if args.torch else "no torch")]
         for name, row in rows:
