@@ -1,4 +1,4 @@
-/* fixed.c -- wrappers of products and norms of 8-bit integers that end in fixed point. */
+/* fixed.c -- wrappers of matmul and norms of 8-bit integers, in fixed point. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/fixed_matmul.h"
 #include "runtime-lite/kernels/fixed_norm.h"
@@ -14,7 +14,7 @@ static int32_t turn_of(const EtcTensor *t)
     return (t->dtype == ETC_I8) ? 0x80 : 0;
 }
 
-/* n integers at `from` and on, each from lo[i] to hi[i]. */
+/* Reads n integers from argument `from` on into v.  Returns 0 if one is not in lo[i] to hi[i]. */
 static int read_ints(const EtcCall *c, int32_t from, int32_t n, const int64_t *lo,
                      const int64_t *hi, int64_t *v)
 {
@@ -26,7 +26,8 @@ static int read_ints(const EtcCall *c, int32_t from, int32_t n, const int64_t *l
     return 1;
 }
 
-/* self, mat2, is_transposed, self_zero, mat2_zero, by, output_zero, quant_min, quant_max, dtype, out */
+/* Arguments: self, mat2, is_transposed, self_zero, mat2_zero, by, output_zero, quant_min,
+ * quant_max, dtype, out. */
 EtcStatus etc_integer_matmul(const EtcCall *c)
 {
     EtcTensor *x, *w, *y;
@@ -58,7 +59,8 @@ EtcStatus etc_integer_matmul(const EtcCall *c)
     return ETC_OK;
 }
 
-/* Factors below 2^15 and offsets up to 2^30, one of each channel. */
+/* Sets the factors, offsets and channels of q.  Returns 0 if there is not one factor below 2^15 and
+ * one offset up to 2^30 (absolute values) per channel. */
 static int points_fit(const EtcTensor *factor, const EtcTensor *offset, EtcByteNorm *q)
 {
     if ((factor->dtype != ETC_I32) || (offset->dtype != ETC_I32) || (factor->rank != 1) ||
@@ -78,8 +80,8 @@ static int points_fit(const EtcTensor *factor, const EtcTensor *offset, EtcByteN
     return 1;
 }
 
-/* input, factors, offsets, row, each, is_centred, zero_point, eps, bits, shift, quant_min, quant_max,
- * dtype, out */
+/* Arguments: input, factors, offsets, row, each, is_centred, zero_point, eps, bits, shift,
+ * quant_min, quant_max, dtype, out. */
 EtcStatus etc_integer_norm(const EtcCall *c)
 {
     EtcTensor *x, *factor, *offset, *y;
@@ -96,6 +98,7 @@ EtcStatus etc_integer_norm(const EtcCall *c)
     const int64_t hi[6] = {least + 255, (INT64_C(1) << 50) - 1, 14, 30, to + 255, to + 255};
     if (!read_ints(c, 3, 2, size, most, row) || !read_ints(c, 6, 6, lo, hi, v) || (v[4] > v[5]) ||
         ((row[0] % row[1]) != 0) || ((etc_numel(x) % row[0]) != 0) ||
+        ((q.channels % (row[0] / row[1])) != 0) ||
         (v[2] != (14 - ((etc_norm_bits((int32_t)row[0]) + 1) / 2))) ||
         ((etc_numel(x) / row[0]) > INT32_MAX) || (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
         return ETC_BAD_ARG;

@@ -1,32 +1,35 @@
 /* fixed_norm.h -- layer norm, group norm and RMS norm of 8-bit integers in fixed point.
  *
- * Of a row of n elements, d = n * (x - zero point) - sum of x - zero point (RMS norm: without the
- * sum) is exact, and so is n^2 times the variance, v = n * sum of squares - sum^2.  With v + eps as
- * m * 4^e, m from 2^30 up to 2^32, and s = floor(sqrt(m)):
+ * For a row of n elements, with x' = x - zero point, these are exact:
  *
- *   z = d * floor(2^30 / s) / 2^(30 + e), of which `bits` bits are a fraction
- *   y = floor((z * factor + offset) / 2^shift), within y's range
+ *   d = n * x' - sum of x' (RMS norm: d = n * x')
+ *   v = n * sum of x'^2 - (sum of x')^2, that is n^2 times the variance (RMS norm: no second term)
  *
- * d keeps its upper 15 bits, and z is at most sqrt(n), so that nothing leaves 32 bits.  Factor and
- * offset are those of the element's channel; half a step and the zero point of y are in the offset.
- * The same bits come from every machine. */
+ * Then, with v + eps = m * 4^e, m at least 2^30 and below 2^32, and s = floor(sqrt(m)):
+ *
+ *   z = d * floor(2^30 / s) / 2^(30 + e), with `bits` fraction bits
+ *   y = floor((z * factor + offset) / 2^shift), clamped to y's range
+ *
+ * d keeps its upper 15 bits, and z is at most sqrt(n), so that nothing overflows 32 bits.  Factor
+ * and offset are those of the element's channel.  The offset includes half a step, for rounding,
+ * and the zero point of y.  All machines give the same bits. */
 #ifndef ETC_FIXED_NORM_H
 #define ETC_FIXED_NORM_H
 
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcByteNorm {
-    const int32_t *factor, *offset; /* of channels; below 2^15, and up to 2^30 */
-    int32_t rows, n, each;          /* elements of a row, at most 2^15, and of a channel in it */
+    const int32_t *factor, *offset; /* one per channel; below 2^15 and up to 2^30 in magnitude */
+    int32_t rows, n, each;          /* n: elements of a row, at most 2^15; each: of a channel */
     int32_t channels;
     int32_t is_centred;             /* the mean is subtracted */
-    int32_t turn, x_zero;           /* 0x80 for int8; the zero point as bytes count from 0 */
-    int32_t bits, shift;            /* of z; of y */
-    int32_t lo, hi;                 /* of y */
-    uint64_t eps;                   /* in units of v, below 2^50 */
+    int32_t turn, x_zero;           /* int8: 0x80, the zero point + 128; uint8: 0, zero point */
+    int32_t bits, shift;            /* the fraction bits of z; the shift of y */
+    int32_t lo, hi;                 /* the range of y */
+    uint64_t eps;                   /* epsilon in units of v, below 2^50 */
 } EtcByteNorm;
 
-/* The bits that n - 1 has. */
+/* Returns the number of bits of n - 1, at most 15. */
 ETC_INLINE int32_t etc_norm_bits(int32_t n)
 {
     int32_t bits = 0;
@@ -36,7 +39,7 @@ ETC_INLINE int32_t etc_norm_bits(int32_t n)
     return bits;
 }
 
-/* floor(sqrt(v)) */
+/* Returns floor(sqrt(v)). */
 ETC_INLINE uint32_t etc_root(uint32_t v)
 {
     uint32_t root = 0;
@@ -47,7 +50,7 @@ ETC_INLINE uint32_t etc_root(uint32_t v)
     return root;
 }
 
-/* 2^30 / sqrt(v) * 2^*e, v not 0 */
+/* Returns floor(2^30 / floor(sqrt(m))), where v = m * 4^*e and m is at least 2^30.  v is not 0. */
 ETC_INLINE int32_t etc_inverse_root(uint64_t v, int32_t *e)
 {
     int32_t by = 0;
@@ -64,7 +67,15 @@ ETC_INLINE int32_t etc_inverse_root(uint64_t v, int32_t *e)
     return (int32_t)(0x40000000u / etc_root(m));
 }
 
-/* A row, whose d are n * (x - zero point) - sum; `channel` is that of its first element. */
+/* Returns a * b + c.  It overflows only if a result was written over a factor or over x; then the
+ * number does not matter. */
+ETC_INLINE int32_t etc_sum_of_product(int32_t a, int32_t b, int32_t c)
+{
+    return (int32_t)(((uint32_t)a * (uint32_t)b) + (uint32_t)c);
+}
+
+/* Computes a row.  sum, by: the sum of x' and floor(2^30 / s), see above.  d is shifted right by
+ * `less`, its product with `by` by `down`.  channel: the channel of the first element. */
 ETC_INLINE void etc_norm_row(const uint8_t *x, uint8_t *y, const EtcByteNorm *q, int32_t sum,
                              int32_t by, int32_t less, int32_t down, int32_t channel)
 {
@@ -75,8 +86,8 @@ ETC_INLINE void etc_norm_row(const uint8_t *x, uint8_t *y, const EtcByteNorm *q,
         const int32_t times = *factor, start = *offset;
         for (const uint8_t *const stop = x + each; x < stop; x++, y++) {
             const int32_t d = (n * (*x ^ turn)) - from;
-            const int32_t z = (((d >> less) * by) + half) >> down;
-            const int32_t v = ((z * times) + start) >> shift;
+            const int32_t z = etc_sum_of_product(d >> less, by, half) >> down;
+            const int32_t v = etc_sum_of_product(z, times, start) >> shift;
             *y = (uint8_t)((v < lo) ? lo : ((v > hi) ? hi : v));
         }
     }
