@@ -282,12 +282,12 @@ static int can_merge(const EtcWalk *w, int32_t outer, int32_t inner)
 void etc_walk_collapse(EtcWalk *w)
 {
     int32_t n = 0;
-    for (int32_t d = 0; d < w->rank; d++) { /* dimensions of size 1 go */
+    for (int32_t d = 0; d < w->rank; d++) { /* dimensions of size 1 are dropped */
         if (w->dim[d] != 1) {
             swap_dims(w, n++, d);
         }
     }
-    for (int32_t i = 1; i < n; i++) { /* the written tensor's memory order */
+    for (int32_t i = 1; i < n; i++) { /* the rest take the written tensor's memory order */
         for (int32_t j = i; (j > 0) && (w->stride[0][j - 1] < w->stride[0][j]); j--) {
             swap_dims(w, j - 1, j);
         }

@@ -1,5 +1,5 @@
-/* attention.c -- wrappers of scaled_dot_product_attention and of attention that a model spells out:
- * float; the batch axes broadcast, or heads are runs of columns. */
+/* attention.c -- wrappers of scaled_dot_product_attention and of attention that a model writes out
+ * as single ops, in float.  The batch axes broadcast, or the heads are runs of columns. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -8,16 +8,17 @@ enum { Q, K, V, MASK, BIAS, Y, N_OPERANDS };
 
 typedef struct Heads {
     EtcTensor *t[N_OPERANDS]; /* t[MASK] and t[BIAS] may be NULL */
-    int64_t groups;           /* heads of q that share one of k and v */
+    int64_t groups;           /* the heads of q that share one head of k and v */
 } Heads;
 
-/* Size of axis `i`, counted from the last, of an operand; axes it lacks are 1. */
+/* Returns the size of axis `i` of an operand, counted from the last; 1 if it has no such axis. */
 static int64_t size_at(const EtcTensor *t, int32_t i)
 {
     return (i < t->rank) ? t->dim[t->rank - 1 - i] : 1;
 }
 
-/* Elements before head `index` (of y's batch axes, the last first) of operand k. */
+/* Returns the number of elements before head `index` in operand k.  Entries 2 and on of the index
+ * are those of y's batch axes, the last axis first. */
 static int64_t head_offset(const Heads *h, int k, const int64_t *index)
 {
     const EtcTensor *t = h->t[k];
@@ -38,7 +39,7 @@ static int fits(const Heads *h, int k, int32_t i)
                                        ((n * h->groups) == want));
 }
 
-/* Returns whether a tensor that is added to the scores, or NULL, is of their sizes or of size 1. */
+/* Returns whether `mask`, which is added to the scores, is NULL or broadcasts to their sizes. */
 static int adds(const Heads *h, const EtcTensor *mask)
 {
     const int64_t rows = size_at(h->t[Q], 1), keys = size_at(h->t[K], 1);
@@ -60,7 +61,7 @@ static int check_heads(const Heads *h)
     return ok && adds(h, h->t[MASK]) && adds(h, h->t[BIAS]);
 }
 
-/* Gives y its sizes: the batch axes of q, k and v broadcast. */
+/* Resizes y; its batch axes are those of q, k and v, broadcast. */
 static EtcStatus resize(const Heads *h)
 {
     EtcTensor *y = h->t[Y];
@@ -154,7 +155,8 @@ static void set_geometry(const Heads *h, EtcAttention *g)
     set_steps(h->t[BIAS], &g->bias_row, &g->bias_column);
 }
 
-/* Arguments 0 .. 7 of both, and argument `out`. */
+/* Reads and checks arguments 0 to 7, which both kernels have, and the result at argument `out`, and
+ * computes all heads. */
 static EtcStatus run_attention(const EtcCall *c, Heads *h, EtcAttention *g, int32_t out)
 {
     EtcScalar scale = {.d = 0.0};
@@ -192,8 +194,8 @@ static EtcStatus run_attention(const EtcCall *c, Heads *h, EtcAttention *g, int3
     return ETC_OK;
 }
 
-/* query[..., L, E], key[..., S, E], value[..., S, Ev], mask[..., L, S] or None, dropout_p = 0,
- * is_causal, scale or None (1 / sqrt E), enable_gqa, out[..., L, Ev] */
+/* Arguments: query[..., L, E], key[..., S, E], value[..., S, Ev], mask[..., L, S] or None,
+ * dropout_p = 0, is_causal, scale or None (1 / sqrt E), enable_gqa, out[..., L, Ev]. */
 EtcStatus etc_attention(const EtcCall *c)
 {
     Heads h = {.groups = 1};
@@ -201,8 +203,8 @@ EtcStatus etc_attention(const EtcCall *c)
     return run_attention(c, &h, &g, 8);
 }
 
-/* The same up to enable_gqa, then bias[..., L, S] or None, cap (0: none), fill, out[..., L, Ev]; a
- * query without a key gives NaN. */
+/* Arguments: those of etc_attention up to enable_gqa, then bias[..., L, S] or None, cap (0: none),
+ * fill, out[..., L, Ev].  A query that sees no key gives NaN. */
 EtcStatus etc_softmax_attention(const EtcCall *c)
 {
     Heads h = {.groups = 1};
@@ -219,7 +221,7 @@ EtcStatus etc_softmax_attention(const EtcCall *c)
 
 /* -- heads side by side ---------------------------------------------------------------------- */
 
-/* A size of the mask that is 1 stands for all. */
+/* Returns whether the mask is NULL or has these sizes; a size of 1 broadcasts. */
 static int mask_fits(const EtcTensor *mask, int64_t batch, int64_t rows, int64_t keys)
 {
     const int64_t want[3] = {keys, rows, batch};
@@ -265,8 +267,9 @@ static EtcStatus check_packed(const Heads *h, int64_t heads, int64_t kv_heads)
     return ((h->t[MASK] != NULL) && (h->t[MASK]->dtype != ETC_F32)) ? ETC_UNSUPPORTED : ETC_OK;
 }
 
-/* query[b, L, heads * E], key[b, S, kv_heads * E], value[b, S, kv_heads * Ev], mask[.., L, S] or
- * None, heads, kv_heads, is_causal, scale (0: 1 / sqrt E), out[b, L, heads * Ev] */
+/* Arguments: query[b, L, heads * E], key[b, S, kv_heads * E], value[b, S, kv_heads * Ev],
+ * mask[.., L, S] or None, heads, kv_heads, is_causal, scale (0: 1 / sqrt E),
+ * out[b, L, heads * Ev]. */
 EtcStatus etc_packed_attention(const EtcCall *c)
 {
     Heads h = {.groups = 1};

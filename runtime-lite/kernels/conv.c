@@ -1,12 +1,13 @@
-/* conv.c -- wrapper of convolution in one and two dimensions, also transposed: float by the core,
- * double and integers one sum after the other. */
+/* conv.c -- wrapper of convolution in one and two dimensions, also transposed.  The core computes
+ * float; double and integers are computed here, one sum after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 #include "runtime-lite/kernels/wide.h"
 #include <string.h>
 
-/* Stride, padding or dilation: one number or one per spatial dimension, as [h, w]. */
+/* Reads a stride, padding or dilation at argument i into v, as [h, w].  It has one number or one
+ * per spatial dimension. */
 static int read_axes(const EtcCall *c, int32_t i, int32_t n_axes, int64_t lo, int64_t dflt,
                      int64_t v[2])
 {
@@ -21,7 +22,7 @@ static int read_axes(const EtcCall *c, int32_t i, int32_t n_axes, int64_t lo, in
     return 1;
 }
 
-/* Everything but the tensors' own sizes. */
+/* Reads and checks all arguments that are not tensors. */
 static int read_options(const EtcCall *c, int32_t n_axes, EtcConv *g, int64_t output_pad[2])
 {
     int64_t s[2], p[2], d[2];
@@ -50,7 +51,7 @@ static int read_options(const EtcCall *c, int32_t n_axes, EtcConv *g, int64_t ou
            ((output_pad[1] < s[1]) || (output_pad[1] < d[1]));
 }
 
-/* Sizes of one axis after the operation; not positive where there is nothing. */
+/* Returns the size of one axis of the output; it is not positive if there is no output. */
 static int64_t out_size(const EtcConv *g, int64_t i, int64_t k, int64_t s, int64_t p, int64_t d,
                         int64_t output_pad)
 {
@@ -61,7 +62,8 @@ static int64_t out_size(const EtcConv *g, int64_t i, int64_t k, int64_t s, int64
     return (room < 0) ? 0 : ((room / s) + 1);
 }
 
-/* Channels and sizes; 0 where weight, bias and input do not fit together. */
+/* Sets the channels and sizes in g.  Returns 0 if weight, bias and input do not fit together, or if
+ * the output is empty. */
 static int read_shapes(const EtcTensor *x, const EtcTensor *w, const EtcTensor *bias,
                        const int64_t output_pad[2], EtcConv *g)
 {
@@ -100,7 +102,8 @@ typedef struct Wide {
     EtcConv g;
 } Wide;
 
-/* sum and the terms of one row of taps: x's row `iy` from column ix on, w from `at` on. */
+/* Returns `sum` plus the terms of one row of taps: the pixels of x's row `iy` from column ix on
+ * times the taps of w from `at` on. */
 static EtcWide add_row(const Wide *o, EtcWide sum, int64_t plane, int64_t iy, int64_t ix,
                        int64_t at)
 {
@@ -115,7 +118,8 @@ static EtcWide add_row(const Wide *o, EtcWide sum, int64_t plane, int64_t iy, in
     return etc_wide_dot(o->c, o->kind, sum, pixels, taps, to - from);
 }
 
-/* Output oy, ox of channel `oc` in a group whose first input channel is `plane`. */
+/* Returns `sum` plus the terms of output oy, ox of channel `oc`; `plane` is the first input plane
+ * of the channel's group. */
 static EtcWide sum_taps(const Wide *o, EtcWide sum, int64_t plane, int64_t oc, int64_t oy,
                         int64_t ox)
 {
@@ -128,7 +132,8 @@ static EtcWide sum_taps(const Wide *o, EtcWide sum, int64_t plane, int64_t oc, i
     return sum;
 }
 
-/* The same of the transposed kind: a tap counts where the stride leads from it back to a pixel. */
+/* Does the same for a transposed convolution; `oc` is counted in its group.  A tap counts only if
+ * its position is a multiple of the stride and the quotient is a pixel of the image. */
 static EtcWide sum_taps_back(const Wide *o, EtcWide sum, int64_t plane, int64_t oc, int64_t oy,
                              int64_t ox)
 {
@@ -168,7 +173,8 @@ static void convolve_wide(const Wide *o, const EtcTensor *bias, const EtcTensor 
 
 /* ------------------------------------------------------------------------------------------ */
 
-/* x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, out */
+/* Arguments: x, weight, bias, stride, padding, dilation, transposed, output_padding, groups,
+ * out. */
 EtcStatus etc_convolution(const EtcCall *c)
 {
     EtcTensor *x, *w, *bias, *y;

@@ -4,7 +4,7 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-/* A strided look at a tensor's elements. */
+/* A strided view of a tensor's elements. */
 typedef struct View {
     int32_t rank;
     int dtype;
@@ -31,7 +31,8 @@ static void view_advance(View *v, int64_t elements)
     v->data += elements * (int64_t)etc_dtype_size(v->dtype);
 }
 
-/* Both views have y's sizes.  Merged dimensions, y's memory order. */
+/* Sets w to walk both views, which have y's sizes, in y's memory order and with merged
+ * dimensions. */
 static void merge(const View *y, const View *x, EtcWalk *w)
 {
     w->rank = y->rank;
@@ -58,8 +59,8 @@ static void copy_same(const View *y, const View *x, const EtcWalk *w)
     etc_copy_nd(x->data, y->data, &g);
 }
 
-/* Elements pass through the type that holds the source's exactly; those of u64, which none holds, through
- * that of floats which they become. */
+/* Converts elements through the kind that holds the source's values exactly.  No kind holds u64; if
+ * the result is float, u64 is converted through the kind of the result. */
 static void copy_cast(const EtcCall *c, const View *y, const View *x, EtcWalk *w)
 {
     enum { CHUNK = 1024 };
@@ -81,7 +82,7 @@ static void copy_cast(const EtcCall *c, const View *y, const View *x, EtcWalk *w
     } while (etc_walk_next(w));
 }
 
-/* y's sizes rule; x's strides are for them (0 where it is spread). */
+/* Copies x to y over y's sizes; x's strides are for these sizes (0 if an axis is broadcast). */
 static EtcStatus copy_views(const EtcCall *c, const View *y, const View *x)
 {
     EtcWalk w;
@@ -109,7 +110,7 @@ static EtcStatus copy_views(const EtcCall *c, const View *y, const View *x)
     return ETC_OK;
 }
 
-/* x spread over the sizes of y; ETC_BAD_ARG where they do not fit. */
+/* Copies x to y, broadcast to y's sizes.  Returns ETC_BAD_ARG if they do not fit. */
 static EtcStatus copy_spread(const EtcCall *c, EtcTensor *y, const EtcTensor *x)
 {
     View from = view_of(x), to = view_of(y);
@@ -132,7 +133,8 @@ static EtcStatus copy_spread(const EtcCall *c, EtcTensor *y, const EtcTensor *x)
 
 /* -- casts and clones -------------------------------------------------------------------- */
 
-/* Argument `from` into argument `to`, whose sizes follow, whose dtype and memory order rule. */
+/* Resizes argument `to` to the sizes of argument `from` and copies `from` into it, with the dtype
+ * and memory order of `to`. */
 static EtcStatus copy_args(const EtcCall *c, int32_t from, int32_t to)
 {
     EtcTensor *x, *y;
@@ -143,25 +145,26 @@ static EtcStatus copy_args(const EtcCall *c, int32_t from, int32_t to)
     return (st == ETC_OK) ? copy_spread(c, y, x) : st;
 }
 
-/* x, memory_format, out */
+/* Arguments: x, memory_format, out. */
 EtcStatus etc_clone(const EtcCall *c)
 {
     return copy_args(c, 0, 2);
 }
 
-/* x, out */
+/* Arguments: x, out. */
 EtcStatus etc_alias_copy(const EtcCall *c)
 {
     return copy_args(c, 0, 1);
 }
 
-/* x, non_blocking, memory_format, out */
+/* Arguments: x, non_blocking, memory_format, out. */
 EtcStatus etc_to_copy(const EtcCall *c)
 {
     return copy_args(c, 0, 3);
 }
 
-/* x, non_blocking, dim_order, out: out's own order is followed, and dim_order must name it */
+/* Arguments: x, non_blocking, dim_order, out.  The result has out's memory order, and dim_order
+ * must be the same. */
 EtcStatus etc_to_dim_order_copy(const EtcCall *c)
 {
     EtcInts order;
@@ -186,7 +189,7 @@ EtcStatus etc_clone_dim_order(const EtcCall *c)
     return etc_to_dim_order_copy(c);
 }
 
-/* self, src, non_blocking, out: src spread over self's sizes */
+/* Arguments: self, src, non_blocking, out.  out becomes src, broadcast to self's sizes. */
 EtcStatus etc_copy(const EtcCall *c)
 {
     EtcTensor *self, *src, *y;
@@ -197,7 +200,7 @@ EtcStatus etc_copy(const EtcCall *c)
     return (st == ETC_OK) ? copy_spread(c, y, src) : st;
 }
 
-/* self, src, non_blocking: self is written */
+/* Arguments: self, src, non_blocking.  The kernel writes self. */
 EtcStatus etc_copy_in_place(const EtcCall *c)
 {
     EtcTensor *self, *src;
@@ -209,7 +212,7 @@ EtcStatus etc_copy_in_place(const EtcCall *c)
 
 /* -- views ------------------------------------------------------------------------------- */
 
-/* The same elements in row-major order under new sizes. */
+/* Resizes y to the given sizes and copies the elements of x to it in row-major order. */
 static EtcStatus copy_flat(const EtcTensor *x, EtcTensor *y, const int64_t *dim, int32_t rank)
 {
     EtcStatus st = etc_resize64(y, dim, rank);
@@ -225,7 +228,7 @@ static EtcStatus copy_flat(const EtcTensor *x, EtcTensor *y, const int64_t *dim,
     return ETC_OK;
 }
 
-/* x, size with at most one -1, out */
+/* Arguments: x, size with at most one -1, out. */
 EtcStatus etc_view_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -257,7 +260,7 @@ EtcStatus etc_view_copy(const EtcCall *c)
     return copy_flat(x, y, size.v, size.n);
 }
 
-/* x, dim, out */
+/* Arguments: x, dim, out. */
 EtcStatus etc_unsqueeze_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -275,7 +278,7 @@ EtcStatus etc_unsqueeze_copy(const EtcCall *c)
     return copy_flat(x, y, size, x->rank + 1);
 }
 
-/* x, dims, out: those of size 1 go */
+/* Arguments: x, dims, out.  Those of the dims that have size 1 are removed. */
 EtcStatus etc_squeeze_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -303,7 +306,7 @@ EtcStatus etc_squeeze_copy(const EtcCall *c)
 
 /* -- strided looks ----------------------------------------------------------------------- */
 
-/* Resizes y to the view and fills it; dtypes must agree. */
+/* Resizes y to the view's sizes and copies the view into it; the dtypes must be the same. */
 static EtcStatus copy_view(const EtcCall *c, EtcTensor *y, const View *x)
 {
     EtcStatus st = etc_resize64(y, x->dim, x->rank);
@@ -317,7 +320,7 @@ static EtcStatus copy_view(const EtcCall *c, EtcTensor *y, const View *x)
     return copy_views(c, &to, x);
 }
 
-/* x, dims, out */
+/* Arguments: x, dims, out. */
 EtcStatus etc_permute_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -352,7 +355,7 @@ static EtcStatus transpose(const EtcCall *c, const EtcTensor *x, int32_t a, int3
     return copy_view(c, y, &t);
 }
 
-/* x, dim0, dim1, out */
+/* Arguments: x, dim0, dim1, out. */
 EtcStatus etc_transpose_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -365,7 +368,7 @@ EtcStatus etc_transpose_copy(const EtcCall *c)
     return ((a < 0) || (b < 0)) ? ETC_BAD_ARG : transpose(c, x, a, b, y);
 }
 
-/* x of rank 2 or less, out */
+/* Arguments: x of rank 2 or less, out. */
 EtcStatus etc_t_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -375,7 +378,7 @@ EtcStatus etc_t_copy(const EtcCall *c)
     return transpose(c, x, 0, (x->rank == 2) ? 1 : 0, y);
 }
 
-/* x, size where -1 keeps, implicit, out */
+/* Arguments: x, size, implicit, out.  A size of -1 keeps x's. */
 EtcStatus etc_expand_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -394,8 +397,9 @@ EtcStatus etc_expand_copy(const EtcCall *c)
     return (st == ETC_OK) ? copy_spread(c, y, x) : st;
 }
 
-/* x, repeats, out: as often along each axis, those in front of x's too.  An axis of the result is
- * two of the walk: which copy, and where in it. */
+/* Arguments: x, repeats, out.  repeats says how often x is repeated along each axis, new leading
+ * axes included.  Each axis of the result is two axes of the walk: the number of the copy and the
+ * position in it. */
 EtcStatus etc_repeat(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -432,7 +436,7 @@ EtcStatus etc_repeat(const EtcCall *c)
     return copy_views(c, &to, &from);
 }
 
-/* x, size, stride, offset or none, out: any look at x's elements that stays within them */
+/* Arguments: x, size, stride, offset or None, out.  The view must stay within x's elements. */
 EtcStatus etc_as_strided_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -469,7 +473,8 @@ EtcStatus etc_as_strided_copy(const EtcCall *c)
     return copy_view(c, y, &v);
 }
 
-/* x, dim, start, end, step, out; start and end count from the end where negative, and clamp */
+/* Arguments: x, dim, start, end, step, out.  A negative start or end counts from the end; both are
+ * clamped. */
 EtcStatus etc_slice_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -497,7 +502,7 @@ EtcStatus etc_slice_copy(const EtcCall *c)
     return copy_view(c, y, &v);
 }
 
-/* x, dim, index, out */
+/* Arguments: x, dim, index, out. */
 EtcStatus etc_select_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -522,7 +527,7 @@ EtcStatus etc_select_copy(const EtcCall *c)
 
 /* -- cat ---------------------------------------------------------------------------------- */
 
-/* PyTorch lets an empty tensor of rank 1 stand among others. */
+/* Returns whether t is empty and of rank 1.  As in PyTorch, cat skips such a tensor. */
 static int is_nothing(const EtcTensor *t)
 {
     return (t->rank == 1) && (t->dim[0] == 0);
@@ -534,7 +539,8 @@ static int list_tensor(const EtcValue *list, int32_t i, EtcTensor **t)
     return etc_arg_tensor(&one, i, t);
 }
 
-/* The sizes of the result; 0 where the tensors do not fit together. */
+/* Sets the sizes of the result, and *at to the axis.  Returns 0 if the tensors do not fit
+ * together. */
 static int cat_shape(const EtcValue *list, int64_t dim, int32_t *at, EtcInts *size)
 {
     int64_t total = 0;
@@ -572,7 +578,7 @@ static int cat_shape(const EtcValue *list, int64_t dim, int32_t *at, EtcInts *si
     return list->as.list.n > 0;
 }
 
-/* tensors, dim, out */
+/* Arguments: tensors, dim, out. */
 EtcStatus etc_cat(const EtcCall *c)
 {
     EtcTensor *y, *t;
@@ -600,7 +606,7 @@ EtcStatus etc_cat(const EtcCall *c)
     return st;
 }
 
-/* x, sizes, dim, outs: one part of x along dim after the other */
+/* Arguments: x, sizes, dim, outs.  The outs become consecutive parts of x along dim. */
 EtcStatus etc_split_with_sizes_copy(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -650,7 +656,7 @@ static EtcStatus fill(const EtcCall *c, EtcTensor *y, const EtcScalar *s)
     return ETC_OK;
 }
 
-/* A bool holds whether the number is not 0; a float number fills no integer tensor silently. */
+/* If y holds bools, sets s->i to whether the number is not 0. */
 static void to_bool(const EtcTensor *y, EtcScalar *s)
 {
     if (y->dtype == ETC_BOOL) {
@@ -658,7 +664,7 @@ static void to_bool(const EtcTensor *y, EtcScalar *s)
     }
 }
 
-/* size, value, out */
+/* Arguments: size, value, out. */
 EtcStatus etc_full(const EtcCall *c)
 {
     EtcInts size;
@@ -673,7 +679,7 @@ EtcStatus etc_full(const EtcCall *c)
     return (st == ETC_OK) ? fill(c, y, &s) : st;
 }
 
-/* value, out */
+/* Arguments: value, out. */
 EtcStatus etc_scalar_tensor(const EtcCall *c)
 {
     EtcScalar s;
@@ -686,7 +692,7 @@ EtcStatus etc_scalar_tensor(const EtcCall *c)
     return (st == ETC_OK) ? fill(c, y, &s) : st;
 }
 
-/* x, value, memory_format, out */
+/* Arguments: x, value, memory_format, out. */
 EtcStatus etc_full_like(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -699,7 +705,7 @@ EtcStatus etc_full_like(const EtcCall *c)
     return (st == ETC_OK) ? fill(c, y, &s) : st;
 }
 
-/* x, pad (last dimension first: before, after), value, out; a negative pad cuts */
+/* Arguments: x, pad (last dimension first: before, after), value, out.  A negative pad cuts. */
 EtcStatus etc_constant_pad_nd(const EtcCall *c)
 {
     EtcTensor *x, *y;

@@ -1,4 +1,4 @@
-/* cores.c -- which tables of cores this CPU runs. */
+/* cores.c -- the tables of cores that this CPU can run. */
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/cpu.h"

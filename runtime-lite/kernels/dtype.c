@@ -29,7 +29,8 @@ int etc_is_int(int dtype)
     return etc_kind(dtype) == ETC_KIND_I64;
 }
 
-/* Width of a signed type that holds both: u8 counts as 9 bits beside a signed one. */
+/* Returns the dtype that comes later in rank_of; u8 and i8 give i16, which holds the values of
+ * both. */
 int etc_promote(int a, int b)
 {
     static const int rank_of[] = {ETC_BOOL, ETC_U8, ETC_I8, ETC_I16, ETC_I32, ETC_I64, ETC_F32,
@@ -79,13 +80,13 @@ int etc_can_cast(int from, int to)
     return !(etc_is_float(from) && !etc_is_float(to)) && !((from != ETC_BOOL) && (to == ETC_BOOL));
 }
 
-/* X(dtype, C type) */
+/* X gets a dtype and its C type. */
 #define FLOATS(X) X(ETC_F32, float) X(ETC_F64, double)
 #define INTS(X)                                                                          \
     X(ETC_U8, uint8_t) X(ETC_I8, int8_t) X(ETC_I16, int16_t) X(ETC_I32, int32_t)         \
     X(ETC_I64, int64_t) X(ETC_U16, uint16_t) X(ETC_U32, uint32_t)
 
-/* In each function T is the type computed in, n and stride are as etc_fetch has them. */
+/* In each function, T is the type that is computed in, and n and stride are those of etc_fetch. */
 #define FETCH(dtype, S)                                           \
     case dtype: {                                                 \
         const S *x = (const S *)p;                                \
@@ -121,13 +122,13 @@ int etc_can_cast(int from, int to)
 #define PUT_AS_IS(dtype, S) PUT(dtype, S, )
 #define PUT_FROM_FLOAT(dtype, S) PUT(dtype, S, to_int)
 
-/* Truncates; what no int64 holds becomes INT64_MIN, as x86 does. */
+/* Truncates d.  A value that no int64 holds gives INT64_MIN, as on x86. */
 static int64_t to_int(double d)
 {
     return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
 }
 
-/* The same where no int64 holds it but a uint64. */
+/* Truncates a value from 2^63 to below 2^64; converts all others as to_int does. */
 static uint64_t to_uint(double d)
 {
     const double half = 9223372036854775808.0;

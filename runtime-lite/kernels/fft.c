@@ -3,7 +3,8 @@
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 
-/* Sizes of the rows of x along axis d and of the result; 0 where they do not fit. */
+/* Sets the sizes of the rows of x along axis d in g, and the sizes and rank of the result.  Returns
+ * 0 if they do not fit. */
 static int read_rows(const EtcTensor *x, int32_t d, EtcFft *g, int64_t *size, int32_t *rank)
 {
     const int32_t is_real = (g->form == 1) ? 1 : 0, axes = x->rank - 1 + is_real;
@@ -25,7 +26,7 @@ static int read_rows(const EtcTensor *x, int32_t d, EtcFft *g, int64_t *size, in
     return 1;
 }
 
-/* x, dim, n, form, backward, out, working memory */
+/* Arguments: x, dim, n, form, backward, out, working memory. */
 EtcStatus etc_fft(const EtcCall *c)
 {
     EtcTensor *x, *y, *work;

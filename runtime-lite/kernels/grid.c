@@ -1,9 +1,10 @@
-/* grid.c -- wrapper of images sampled at the places that a grid names: float. */
+/* grid.c -- wrapper of sampling float images at the positions that a grid names. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 
-/* Sizes of image and grid; 0 where they do not fit. */
+/* Sets the sizes of image and grid in g, and those of the result in dim.  Returns 0 if they do not
+ * fit. */
 static int read_sizes(const EtcTensor *x, const EtcTensor *grid, EtcGrid *g, int64_t *dim)
 {
     int64_t plane = 1;
@@ -30,7 +31,7 @@ static int read_sizes(const EtcTensor *x, const EtcTensor *grid, EtcGrid *g, int
     return 1;
 }
 
-/* x, grid, interpolation, padding, align_corners, out */
+/* Arguments: x, grid, interpolation, padding, align_corners, out. */
 EtcStatus etc_grid_sampler(const EtcCall *c)
 {
     EtcTensor *x, *grid, *y;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct Norm {
-    EtcTensor *x, *weight, *bias, *y, *mean, *rstd; /* the last two may be NULL */
+    EtcTensor *x, *weight, *bias, *y, *mean, *rstd; /* all but x and y may be NULL */
     int64_t groups;
     double eps;
 } Norm;
@@ -51,7 +51,7 @@ static double double_at(const EtcTensor *t, int64_t i, double otherwise)
     return (t != NULL) ? ((const double *)t->data)[i] : otherwise;
 }
 
-/* As group_norm.h, in double. */
+/* Does what the core of group_norm.h does, in double. */
 static void normalize_f64(const Norm *a, const EtcGroupNorm *g)
 {
     const int64_t each = g->channels * g->inner;
@@ -88,7 +88,7 @@ static EtcStatus normalize(const EtcCall *c, const Norm *a)
         !is_like(a->mean, a->x) || !is_like(a->rstd, a->x)) {
         return ETC_UNSUPPORTED;
     }
-    if (etc_numel(a->x) == 0) { /* of nothing: mean 0, deviation not a number */
+    if (etc_numel(a->x) == 0) { /* without elements, mean is 0 and rstd is NaN */
         fill(a->mean, 0.0);
         fill(a->rstd, __builtin_nan(""));
         return ETC_OK;
@@ -108,7 +108,7 @@ static EtcStatus normalize(const EtcCall *c, const Norm *a)
     return ETC_OK;
 }
 
-/* x, groups, weight, bias, eps, cudnn_enabled, out */
+/* Arguments: x, groups, weight, bias, eps, cudnn_enabled, out. */
 EtcStatus etc_group_norm(const EtcCall *c)
 {
     Norm a = {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0.0};
@@ -120,7 +120,7 @@ EtcStatus etc_group_norm(const EtcCall *c)
     return normalize(c, &a);
 }
 
-/* x, weight, bias, N, C, HxW, groups, eps, out, mean, rstd */
+/* Arguments: x, weight, bias, N, C, HxW, groups, eps, out, mean, rstd. */
 EtcStatus etc_native_group_norm(const EtcCall *c)
 {
     Norm a = {NULL, NULL, NULL, NULL, NULL, NULL, 0, 0.0};

@@ -1,4 +1,4 @@
-/* index.c -- indices made and followed, and sums along an axis. */
+/* index.c -- wrappers of arange, of reads and writes by index, and of sums along an axis. */
 #include "runtime-lite/kernels/join.h"
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
@@ -7,7 +7,8 @@
 
 /* -- arange ------------------------------------------------------------------------------ */
 
-/* How many of start, start + step, ... lie before end; -1 where nobody can say. */
+/* Returns how many of start, start + step, ... lie before end.  Returns -1 if the step is 0 or
+ * leads away from end, or if the count or the span is too large. */
 static int64_t range_count(const EtcScalar *start, const EtcScalar *end, const EtcScalar *step)
 {
     int64_t span, n;
@@ -28,7 +29,7 @@ static int64_t range_count(const EtcScalar *start, const EtcScalar *end, const E
     return (n <= INT32_MAX) ? n : -1;
 }
 
-/* start, end, step, out: integers exactly, all else in double */
+/* Arguments: start, end, step, out.  Integers are computed in 64 bits, all else in double. */
 EtcStatus etc_arange(const EtcCall *c)
 {
     EtcScalar start, end, step;
@@ -59,7 +60,7 @@ EtcStatus etc_arange(const EtcCall *c)
 
 /* -- reads and writes by index ----------------------------------------------------------- */
 
-/* Axes of a walk: those of the plain tensor, at least one. */
+/* Returns a walk without indices; its axes are those of the plain tensor, at least one. */
 static EtcIndex geometry(const EtcTensor *plain, const EtcTensor *own, int wraps)
 {
     EtcIndex g;
@@ -75,7 +76,8 @@ static EtcIndex geometry(const EtcTensor *plain, const EtcTensor *own, int wraps
     return g;
 }
 
-/* Index t, whose axes are those of the walk from `lead` on, names axis d of `own`. */
+/* Adds index t for axis d of `own` to the walk.  The axes of t are those of the walk from `lead`
+ * on. */
 static void add_index(EtcIndex *g, const EtcTensor *t, int32_t lead, const EtcTensor *own,
                       int32_t d)
 {
@@ -106,7 +108,7 @@ static EtcStatus follow(const EtcTensor *y, const EtcTensor *x, const EtcIndex *
     return (etc_index_nd(y->data, x->data, g) != 0) ? ETC_OK : ETC_BAD_ARG;
 }
 
-/* weight, indices, padding_idx, scale_grad_by_freq, sparse, out */
+/* Arguments: weight, indices, padding_idx, scale_grad_by_freq, sparse, out. */
 EtcStatus etc_embedding(const EtcCall *c)
 {
     EtcTensor *w, *t, *y;
@@ -131,7 +133,7 @@ EtcStatus etc_embedding(const EtcCall *c)
     return follow(y, w, &g);
 }
 
-/* x, dim, index, sparse_grad, out */
+/* Arguments: x, dim, index, sparse_grad, out. */
 EtcStatus etc_gather(const EtcCall *c)
 {
     EtcTensor *x, *t, *y;
@@ -160,7 +162,7 @@ EtcStatus etc_gather(const EtcCall *c)
     return follow(y, x, &g);
 }
 
-/* x, dim, index, out */
+/* Arguments: x, dim, index, out. */
 EtcStatus etc_index_select(const EtcCall *c)
 {
     EtcTensor *x, *t, *y;
@@ -188,14 +190,14 @@ EtcStatus etc_index_select(const EtcCall *c)
     return follow(y, x, &g);
 }
 
-/* The elements of x that a list of indices picks, each of which is a tensor or none. */
+/* The elements of x that a list of indices selects.  Each index is a tensor or None. */
 typedef struct Picked {
-    const EtcTensor *of[ETC_MAX_RANK]; /* by axis of x; NULL: all of it */
-    int64_t shape[ETC_MAX_RANK];       /* the indices broadcast */
-    int32_t rank, at;                  /* of the shape; the axis of the result it starts at */
-    int64_t dim[ETC_MAX_RANK];         /* of the result */
+    const EtcTensor *of[ETC_MAX_RANK]; /* the index of each axis of x; NULL: the whole axis */
+    int64_t shape[ETC_MAX_RANK];       /* the broadcast sizes of the indices */
+    int32_t rank, at;                  /* the shape's rank; the result's axis where it starts */
+    int64_t dim[ETC_MAX_RANK];         /* the sizes of the result */
     int32_t n;
-    int32_t axis[ETC_MAX_RANK]; /* by axis of x without index, that of the result */
+    int32_t axis[ETC_MAX_RANK]; /* for each axis of x without index, the result's axis */
 } Picked;
 
 static int broadcast_into(int64_t *dim, int32_t *rank, const EtcTensor *t)
@@ -215,7 +217,7 @@ static int broadcast_into(int64_t *dim, int32_t *rank, const EtcTensor *t)
     return 1;
 }
 
-/* Argument i, a list, into p->of. */
+/* Reads the list at argument i into p->of, and sets the broadcast shape of the indices. */
 static EtcStatus read_indices(const EtcCall *c, int32_t i, const EtcTensor *x, Picked *p)
 {
     const EtcValue *list = (i < c->n_args) ? c->arg[i] : NULL;
@@ -247,8 +249,8 @@ static EtcStatus read_indices(const EtcCall *c, int32_t i, const EtcTensor *x, P
     return any ? ETC_OK : ETC_BAD_ARG;
 }
 
-/* The result's sizes: the indices' where the indexed axes
- * stood, or first where others lie between. */
+/* Sets the sizes of the result.  The shape of the indices replaces the indexed axes; if axes
+ * without index lie between them, it comes first.  Returns 0 if the rank is too large. */
 static int result_shape(const EtcTensor *x, Picked *p)
 {
     int32_t first = 0, last = x->rank - 1, n_picked = 0;
@@ -290,7 +292,7 @@ static void add_indices(EtcIndex *g, const EtcTensor *x, const Picked *p)
     }
 }
 
-/* x, indices, out */
+/* Arguments: x, indices, out. */
 EtcStatus etc_index(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -311,7 +313,8 @@ EtcStatus etc_index(const EtcCall *c)
     return follow(y, x, &g);
 }
 
-/* Walks the selected places with `values` spread over them; 0: it does not fit. */
+/* Sets the walk's axes to those of the selected elements, with `values` broadcast to them.  Returns
+ * 0 if the values do not fit. */
 static int spread_values(EtcIndex *g, const Picked *p, const EtcTensor *values)
 {
     int64_t stride[ETC_MAX_RANK];
@@ -330,7 +333,7 @@ static int spread_values(EtcIndex *g, const Picked *p, const EtcTensor *values)
     return lead >= 0;
 }
 
-/* How elements of a dtype are joined; 0 where they are not. */
+/* Sets how elements of a dtype are joined by `op`.  Returns 0 if the dtype is not supported. */
 static int joined_by(int dtype, int32_t op, EtcJoin *j)
 {
     const int is_signed = (dtype == ETC_I8) || (dtype == ETC_I16) || (dtype == ETC_I32) ||
@@ -344,7 +347,7 @@ static int joined_by(int dtype, int32_t op, EtcJoin *j)
     return (etc_cast_kind(dtype) != ETC_KIND_NONE) && (etc_is_f8(dtype) == 0) && (dtype != ETC_U64);
 }
 
-/* y becomes x, of the same sizes. */
+/* Resizes y to x's sizes and copies x into it. */
 static EtcStatus begin_with(const EtcTensor *x, EtcTensor *y)
 {
     EtcStatus st = etc_resize(y, x->dim, x->rank);
@@ -360,7 +363,8 @@ static EtcStatus begin_with(const EtcTensor *x, EtcTensor *y)
     return ETC_OK;
 }
 
-/* x, indices, values, accumulate, out: out becomes x, then its selected places the values */
+/* Arguments: x, indices, values, accumulate, out.  out becomes x; then the values are written or,
+ * with accumulate, added to its selected elements. */
 EtcStatus etc_index_put(const EtcCall *c)
 {
     EtcTensor *x, *values, *y;
@@ -399,8 +403,9 @@ EtcStatus etc_index_put(const EtcCall *c)
 
 /* -- scatter ----------------------------------------------------------------------------- */
 
-/* y becomes x, whose places along `dim` that index t names become `src`, a tensor whose sizes are
- * at least the index's, or one element; or are joined with it where j is not NULL. */
+/* Copies x to y, and then writes `src` to the elements of y that index t names along `dim`.  The
+ * sizes of src are at least those of the index.  If j is NULL, src may be one element; else the
+ * elements of y are joined with those of src. */
 static EtcStatus scatter(const EtcCall *c, const EtcTensor *src, const EtcJoin *j, int32_t out)
 {
     EtcTensor *x, *t, *y;
@@ -441,14 +446,14 @@ static EtcStatus scatter(const EtcCall *c, const EtcTensor *src, const EtcJoin *
     return (etc_index_join(y->data, src->data, &g, j) != 0) ? ETC_OK : ETC_BAD_ARG;
 }
 
-/* x, dim, index, src, out */
+/* Arguments: x, dim, index, src, out. */
 EtcStatus etc_scatter_src(const EtcCall *c)
 {
     EtcTensor *src;
     return etc_arg_tensor(c, 3, &src) ? scatter(c, src, NULL, 4) : ETC_BAD_ARG;
 }
 
-/* x, dim, index, value, out */
+/* Arguments: x, dim, index, value, out. */
 EtcStatus etc_scatter_value(const EtcCall *c)
 {
     EtcTensor *x, one;
@@ -479,13 +484,13 @@ static EtcStatus scatter_joined(const EtcCall *c, int32_t op, int32_t out)
     return joined_by((int)src->dtype, op, &j) ? scatter(c, src, &j, out) : ETC_UNSUPPORTED;
 }
 
-/* x, dim, index, src, out */
+/* Arguments: x, dim, index, src, out. */
 EtcStatus etc_scatter_add(const EtcCall *c)
 {
     return scatter_joined(c, 0, 4);
 }
 
-/* x, dim, index, src, which: 0 sums, 1 multiplies, 2 takes the largest, 3 the least; out */
+/* Arguments: x, dim, index, src, op (0: sum, 1: product, 2: largest, 3: least), out. */
 EtcStatus etc_scatter_join(const EtcCall *c)
 {
     int64_t op;
@@ -497,7 +502,8 @@ EtcStatus etc_scatter_join(const EtcCall *c)
 
 /* -- sums along an axis ------------------------------------------------------------------ */
 
-/* Elements at `from` and on, `step` apart: each becomes the sum up to it, in double or 64 bits. */
+/* Writes the running sums of n elements of x, from `from` on and `step` apart, to the same
+ * positions of y.  It adds in double or in 64-bit integers. */
 static void run_sum(const EtcCall *c, EtcKind kind, const EtcTensor *x, EtcTensor *y, int64_t from,
                     int64_t n, int64_t step)
 {
@@ -523,7 +529,7 @@ static void run_sum(const EtcCall *c, EtcKind kind, const EtcTensor *x, EtcTenso
     }
 }
 
-/* x, dim, dtype, out */
+/* Arguments: x, dim, dtype, out. */
 EtcStatus etc_cumsum(const EtcCall *c)
 {
     EtcTensor *x, *y;

@@ -6,13 +6,13 @@
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-/* A plain tensor of this dtype and of n numbers. */
+/* Returns whether t is a plain tensor of this dtype with n elements. */
 static int is_vector(const EtcTensor *t, EtcDtype dtype, int64_t n)
 {
     return (t->dtype == dtype) && (etc_numel(t) == n) && etc_is_plain(t);
 }
 
-/* The emitted code believes the sums; here they are held against the weights. */
+/* Returns whether the given sums are those of the weights.  Emitted code does not check this. */
 static int sums_fit(const EtcTensor *sums, const EtcTensor *w)
 {
     const int64_t n = w->dim[0], k = etc_numel(w) / n;
@@ -29,7 +29,7 @@ static int sums_fit(const EtcTensor *sums, const EtcTensor *w)
     return 1;
 }
 
-/* bias at 2, sums and scales at i */
+/* Reads the bias at argument 2, the sums at argument i and the scales at i + 1. */
 static EtcStatus read_channels(const EtcCall *c, int32_t i, const EtcTensor *w, EtcInteger *q)
 {
     EtcTensor *bias, *sums, *scales;
@@ -50,7 +50,8 @@ static EtcStatus read_channels(const EtcCall *c, int32_t i, const EtcTensor *w, 
     return ETC_OK;
 }
 
-/* input_scale, input_zero and zero_point at i; `rows` of x may have their own */
+/* Reads input_scale, input_zero and zero_point from argument i on.  Each of the `rows` of x may
+ * have its own scale and zero point. */
 static EtcStatus read_input(const EtcCall *c, int32_t i, const EtcTensor *x, int64_t rows,
                             EtcInteger *q)
 {
@@ -84,7 +85,8 @@ static EtcStatus read_input(const EtcCall *c, int32_t i, const EtcTensor *x, int
     return ETC_OK;
 }
 
-/* lo, hi, output_scale, output_zero, quant_min, quant_max, dtype and the result at i */
+/* Reads lo, hi, output_scale, output_zero, quant_min, quant_max and the result from argument i on.
+ * The dtype before the result is not read. */
 static EtcStatus read_output(const EtcCall *c, int32_t i, EtcTensor **y, EtcInteger *q)
 {
     double lo, hi;
@@ -114,7 +116,8 @@ static EtcStatus read_output(const EtcCall *c, int32_t i, EtcTensor **y, EtcInte
     return ETC_OK;
 }
 
-/* input, weight, bias, then from 3 on what read_channels, read_input and read_output read */
+/* Arguments: input, weight, bias, and from 3 on those that read_channels, read_input and
+ * read_output read. */
 EtcStatus etc_integer_linear(const EtcCall *c)
 {
     EtcTensor *x, *w, *y;
@@ -148,7 +151,8 @@ EtcStatus etc_integer_linear(const EtcCall *c)
     return st;
 }
 
-/* One number per axis of an image, rows first; where there are no rows, `none`. */
+/* Reads one number per axis of an image, that of the rows first; if there is one axis, v[0] is
+ * `none`. */
 static int read_pair(const EtcCall *c, int32_t i, int32_t axes, int64_t lo, int64_t none,
                      int64_t v[2])
 {
@@ -191,7 +195,8 @@ static int read_conv(const EtcCall *c, const EtcTensor *x, const EtcTensor *w, E
            (g->oh > 0) && (g->ow > 0);
 }
 
-/* input, weight, bias, stride, padding, dilation, groups, then from 7 on as above */
+/* Arguments: input, weight, bias, stride, padding, dilation, groups, and from 7 on those that
+ * read_channels, read_input and read_output read. */
 EtcStatus etc_integer_convolution(const EtcCall *c)
 {
     EtcTensor *x, *w, *y;

@@ -1,7 +1,8 @@
-/* isa_base.c -- see cores_table.h. */
+/* isa_base.c -- the table of cores for the base instruction set; see cores_table.h. */
 #include "runtime-lite/kernels/core.h"
 
-/* Beside tables of wider vectors this one serves old CPUs alone: it had better be small. */
+/* A build that also has tables for wider vectors uses this one on old CPUs only, so it is kept
+ * small. */
 #if defined(ETC_HAS_X86_ISAS)
 #undef ETC_INLINE
 #define ETC_INLINE static inline __attribute__((unused))

@@ -1,4 +1,4 @@
-/* kernels.c -- the table of kernels, and what every kernel stands on. */
+/* kernels.c -- the table of kernels, and functions that kernels use. */
 #include "runtime-lite/kernels/kernels.h"
 
 enum { SELF = -1 };
@@ -27,7 +27,8 @@ int etc_compare_text(const char *a, const char *b)
     return (int)(unsigned char)*a - (int)(unsigned char)*b;
 }
 
-/* "name.overload", or "name" alone, against a key: as etc_compare_text orders them. */
+/* Compares "name.overload", or "name" if the overload is empty, with a key, as etc_compare_text
+ * does. */
 static int compare(const char *name, const char *overload, const char *key)
 {
     while ((*name != '\0') && (*name == *key)) {
@@ -85,7 +86,7 @@ size_t etc_dtype_size(int dtype)
     }
 }
 
-/* n times d; INT64_MAX where that is more. */
+/* Returns n times d, or INT64_MAX if the product is larger. */
 static int64_t times(int64_t n, int32_t d)
 {
     uint64_t product;

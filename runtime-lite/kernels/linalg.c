@@ -1,11 +1,11 @@
-/* linalg.c -- wrappers of factors of matrices, of triangular systems, eigenvalues and singular
+/* linalg.c -- wrappers of matrix factorizations, triangular systems, eigenvalues and singular
  * values. */
 #include "runtime-lite/kernels/linalg.h"
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-/* The geometry of matrices that lie one after the other; k: the shorter side. */
+/* Sets the geometry of a batch of matrices that lie one after the other; k is the shorter side. */
 static EtcStatus read_matrices(const EtcTensor *x, EtcFactor *g)
 {
     memset(g, 0, sizeof *g);
@@ -27,7 +27,8 @@ static EtcStatus read_matrices(const EtcTensor *x, EtcFactor *g)
     return ETC_OK;
 }
 
-/* Gives y the batch of x and behind it the first n of two sizes. */
+/* Resizes y to the batch axes of x, followed by the first n of the sizes a and b; checks its
+ * dtype. */
 static EtcStatus give(EtcTensor *y, const EtcTensor *x, int dtype, int32_t n, int64_t a, int64_t b)
 {
     int64_t size[ETC_MAX_RANK];
@@ -43,7 +44,7 @@ static EtcStatus give(EtcTensor *y, const EtcTensor *x, int dtype, int32_t n, in
     return ((st == ETC_OK) && !etc_is_plain(y)) ? ETC_UNSUPPORTED : st;
 }
 
-/* Whether y has this dtype and the batch of x, and its last n sizes are these. */
+/* Returns whether y has this dtype, and the batch axes of x followed by the first n of a and b. */
 static int fits(const EtcTensor *y, int dtype, const EtcTensor *x, int32_t n, int64_t a, int64_t b)
 {
     const int32_t batch = x->rank - 2;
@@ -55,7 +56,7 @@ static int fits(const EtcTensor *y, int dtype, const EtcTensor *x, int32_t n, in
     return ok;
 }
 
-/* Refuses what the caller wants checked. */
+/* Returns ETC_SINGULAR if `checks` is set and an entry of info is not 0. */
 static EtcStatus check_all(const EtcTensor *info, int checks)
 {
     const int32_t *v = (const int32_t *)info->data;
@@ -67,7 +68,7 @@ static EtcStatus check_all(const EtcTensor *info, int checks)
     return ETC_OK;
 }
 
-/* A, pivot, check_errors, LU, pivots, info */
+/* Arguments: A, pivot, check_errors, LU, pivots, info. */
 EtcStatus etc_matrix_lu(const EtcCall *c)
 {
     EtcTensor *x, *y, *pivots, *info;
@@ -92,7 +93,8 @@ EtcStatus etc_matrix_lu(const EtcCall *c)
     return check_all(info, checks);
 }
 
-/* LU_data, LU_pivots, unpack_data, unpack_pivots, P, L, U; L and U are empty without unpack_data */
+/* Arguments: LU_data, LU_pivots, unpack_data, unpack_pivots, P, L, U.  Without unpack_data, L and U
+ * are empty. */
 EtcStatus etc_matrix_lu_unpack(const EtcCall *c)
 {
     EtcTensor *x, *pivots, *p, *l, *u;
@@ -125,7 +127,7 @@ EtcStatus etc_matrix_lu_unpack(const EtcCall *c)
     return st;
 }
 
-/* self, upper, check_errors, L, info */
+/* Arguments: self, upper, check_errors, L, info. */
 EtcStatus etc_matrix_cholesky(const EtcCall *c)
 {
     EtcTensor *x, *y, *info;
@@ -150,7 +152,7 @@ EtcStatus etc_matrix_cholesky(const EtcCall *c)
     return check_all(info, checks);
 }
 
-/* self, B, upper, left, unitriangular, out */
+/* Arguments: self, B, upper, left, unitriangular, out. */
 EtcStatus etc_matrix_solve_triangular(const EtcCall *c)
 {
     EtcTensor *a, *x, *y;
@@ -177,7 +179,7 @@ EtcStatus etc_matrix_solve_triangular(const EtcCall *c)
     return ETC_OK;
 }
 
-/* self, a, tau */
+/* Arguments: self, a, tau. */
 EtcStatus etc_matrix_geqrf(const EtcCall *c)
 {
     EtcTensor *x, *y, *tau;
@@ -191,13 +193,14 @@ EtcStatus etc_matrix_geqrf(const EtcCall *c)
     if ((st == ETC_OK) && !etc_may_work(c, etc_numel(x), 2 * g.k)) {
         st = ETC_TOO_MUCH;
     }
-    if ((st == ETC_OK) && (etc_numel(x) > 0)) { /* many matrices of nothing take no time */
+    if ((st == ETC_OK) && (etc_numel(x) > 0)) { /* a batch of empty matrices takes no time */
         etc_geqrf(x->data, y->data, tau->data, &g);
     }
     return st;
 }
 
-/* self, tau, other, left, transpose, out; self has as many columns as tau has factors */
+/* Arguments: self, tau, other, left, transpose, out.  self has as many columns as tau has
+ * factors. */
 EtcStatus etc_matrix_ormqr(const EtcCall *c)
 {
     EtcTensor *a, *tau, *x, *y;
@@ -227,7 +230,7 @@ EtcStatus etc_matrix_ormqr(const EtcCall *c)
     return ETC_OK;
 }
 
-/* self, UPLO, eigvals, eigvecs */
+/* Arguments: self, UPLO, eigvals, eigvecs. */
 EtcStatus etc_matrix_eigh(const EtcCall *c)
 {
     EtcTensor *x, *values, *vectors;
@@ -253,7 +256,7 @@ EtcStatus etc_matrix_eigh(const EtcCall *c)
     return st;
 }
 
-/* A, full_matrices, driver, U, S, Vh */
+/* Arguments: A, full_matrices, driver, U, S, Vh. */
 EtcStatus etc_matrix_svd(const EtcCall *c)
 {
     EtcTensor *x, *u, *s, *v;

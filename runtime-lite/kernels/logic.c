@@ -1,7 +1,7 @@
-/* logic.c -- comparisons, logical and bitwise ops, where, and the elements that are true.
+/* logic.c -- wrappers of comparisons, logical and bitwise ops, where, nonzero and masked_select.
  *
- * Operands are brought to the type computed in, 64 bits for integers and bool; answers are 64 bits
- * wide until they are stored.
+ * Operands are converted to the type that is computed in, which has 64 bits for integers and bool.
+ * Results of comparisons, logical and bitwise ops have 64 bits until they are stored.
  */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -71,11 +71,11 @@ static Chunk *const function_i64[N_FUNCTIONS] = {LIST(i64), bits_and, bits_or, b
 typedef struct Job {
     const EtcTensor *a, *b;
     EtcTensor *y;
-    int dtype; /* computed in */
+    int dtype; /* the dtype that is computed in */
     Chunk *fn;
 } Job;
 
-/* The sizes of tensors that broadcast: of y so far and of t.  0: they do not. */
+/* Broadcasts the sizes in dim with those of t.  Returns 0 if they do not fit. */
 static int spread(int64_t *dim, int32_t *rank, const EtcTensor *t)
 {
     int64_t both[ETC_MAX_RANK];
@@ -114,7 +114,7 @@ static void run_row(const EtcCall *c, const Job *j, const EtcWalk *w)
     }
 }
 
-/* a, b broadcast into y, computed in `dtype` */
+/* Computes op of a and b in `dtype` and writes the result to y; a and b broadcast. */
 static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *a, const EtcTensor *b, int dtype,
                      EtcTensor *y)
 {
@@ -150,7 +150,7 @@ static EtcStatus run(const EtcCall *c, Op op, const EtcTensor *a, const EtcTenso
 
 /* -- two tensors ------------------------------------------------------------------------- */
 
-/* a, b, out */
+/* Arguments: a, b, out. */
 static EtcStatus binary(const EtcCall *c, Op op)
 {
     EtcTensor *a, *b, *y;
@@ -181,7 +181,8 @@ BINARY(bitwise_xor, BXOR)
 
 /* -- a tensor and a number --------------------------------------------------------------- */
 
-/* a, number, out; the number is brought to the dtype compared in, where it may wrap */
+/* Arguments: a, number, out.  The number is converted to the dtype that is computed in, and may
+ * wrap. */
 static EtcStatus with_number(const EtcCall *c, Op op)
 {
     EtcTensor *a, *y;
@@ -216,7 +217,7 @@ WITH_NUMBER(ge, GE)
 
 /* -- one tensor -------------------------------------------------------------------------- */
 
-/* a, out */
+/* Arguments: a, out. */
 static EtcStatus unary(const EtcCall *c, Op op)
 {
     EtcTensor *a, *y;
@@ -231,7 +232,7 @@ EtcStatus etc_logical_not(const EtcCall *c)
     return unary(c, LNOT);
 }
 
-/* Inverts all bits of integers, and the truth of bools. */
+/* Inverts all bits of integers, and the truth value of bools. */
 EtcStatus etc_bitwise_not(const EtcCall *c)
 {
     EtcTensor *a;
@@ -253,7 +254,7 @@ CHOOSE(f32, float)
 CHOOSE(f64, double)
 CHOOSE(i64, int64_t)
 
-/* w walks y, a, b and the condition. */
+/* Computes one innermost row of y; w walks y, a, b and the condition. */
 static void where_row(const EtcCall *c, const Job *j, const EtcTensor *p, const EtcWalk *w)
 {
     const EtcKind kind = etc_cast_kind(j->dtype);
@@ -285,7 +286,7 @@ static void where_row(const EtcCall *c, const Job *j, const EtcTensor *p, const 
     }
 }
 
-/* condition, a, b, out */
+/* Arguments: condition, a, b, out. */
 EtcStatus etc_where(const EtcCall *c)
 {
     EtcTensor *p, *a, *b, *y;
@@ -320,7 +321,7 @@ EtcStatus etc_where(const EtcCall *c)
 
 /* -- what is true ------------------------------------------------------------------------ */
 
-/* For each of the m elements from `at` on: 0 where it is true. */
+/* Returns one number for each of the m elements from `at` on: 0 if the element is true, else 1. */
 static const int64_t *untruths(const EtcCall *c, const EtcTensor *x, int64_t at, int64_t m)
 {
     const EtcKind kind = etc_cast_kind((int)x->dtype);
@@ -348,7 +349,7 @@ static int64_t count_true(const EtcCall *c, const EtcTensor *x)
     return count;
 }
 
-/* The indices along all axes of element `at`. */
+/* Writes the indices of element `at` along all axes to y. */
 static void put_place(const EtcTensor *x, int64_t at, int64_t *y)
 {
     for (int32_t d = x->rank - 1; d >= 0; d--) {
@@ -357,7 +358,7 @@ static void put_place(const EtcTensor *x, int64_t at, int64_t *y)
     }
 }
 
-/* x, out: a row of indices for each element that is not zero */
+/* Arguments: x, out.  out gets a row of indices for each element that is not zero. */
 EtcStatus etc_nonzero(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -389,7 +390,8 @@ EtcStatus etc_nonzero(const EtcCall *c)
     return ETC_OK;
 }
 
-/* The sizes of x and mask spread over each other; 0: they do not, -1: that is too many. */
+/* Broadcasts the sizes of x and mask into dim, and sets *n to the number of elements.  Returns 0 if
+ * the sizes do not fit, and -1 if the number overflows. */
 static int spread_mask(const EtcTensor *x, const EtcTensor *mask, int32_t *dim, int32_t *rank,
                        int64_t *n)
 {
@@ -413,7 +415,8 @@ static int spread_mask(const EtcTensor *x, const EtcTensor *mask, int32_t *dim, 
     return 1;
 }
 
-/* Copies what the mask selects, or only counts it where `to` is NULL. */
+/* Copies the elements that the mask selects to `to`, or only counts them if `to` is NULL.  Returns
+ * their number. */
 static int64_t select_rows(const EtcTensor *wide, const EtcTensor *x, const EtcTensor *mask,
                            unsigned char *to)
 {
@@ -440,7 +443,7 @@ static int64_t select_rows(const EtcTensor *wide, const EtcTensor *x, const EtcT
     return count;
 }
 
-/* x, mask, out */
+/* Arguments: x, mask, out. */
 EtcStatus etc_masked_select(const EtcCall *c)
 {
     EtcTensor *x, *mask, *y, wide;

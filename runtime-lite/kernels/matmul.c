@@ -1,5 +1,5 @@
-/* matmul.c -- wrappers of linear, mm, bmm and addmm: row-major, float by the cores, double and
- * integers one sum after the other. */
+/* matmul.c -- wrappers of linear, mm, bmm and addmm of row-major matrices.  The cores compute
+ * float; double and integers are computed here, one sum after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -23,8 +23,8 @@ static EtcStatus check3(const EtcTensor *a, const EtcTensor *b, const EtcTensor 
     return ETC_OK;
 }
 
-/* Product `batch` of matrices that lie one behind the other; a sum starts from its column's bias,
- * if there is one. */
+/* Computes product `batch` of matrices that lie one after the other.  A sum starts from the bias of
+ * its column, if there is one. */
 static void multiply_wide(const EtcCall *c, const EtcTensor *a, const EtcTensor *b,
                           const EtcTensor *bias, const EtcTensor *y, const EtcMatmul *g,
                           int64_t batch)
@@ -58,7 +58,7 @@ static EtcStatus multiply(const EtcCall *c, const EtcTensor *a, const EtcTensor 
     return ETC_OK;
 }
 
-/* x[..., k], weight[n, k], bias[n] or None, out[..., n]; weight[k] gives out[...] */
+/* Arguments: x[..., k], weight[n, k], bias[n] or None, out[..., n].  A weight[k] gives out[...]. */
 EtcStatus etc_linear(const EtcCall *c)
 {
     EtcTensor *x, *w, *bias, *y;
@@ -102,7 +102,7 @@ static EtcStatus mm_shape(const EtcTensor *a, const EtcTensor *b, EtcTensor *y, 
     return (st == ETC_OK) ? check3(a, b, y) : st;
 }
 
-/* a[m, k], b[k, n], out[m, n] */
+/* Arguments: a[m, k], b[k, n], out[m, n]. */
 EtcStatus etc_mm(const EtcCall *c)
 {
     EtcTensor *a, *b, *y;
@@ -114,7 +114,7 @@ EtcStatus etc_mm(const EtcCall *c)
     return (st == ETC_OK) ? multiply(c, a, b, NULL, y, &g) : st;
 }
 
-/* a[batch, m, k], b[batch, k, n], out[batch, m, n] */
+/* Arguments: a[batch, m, k], b[batch, k, n], out[batch, m, n]. */
 EtcStatus etc_bmm(const EtcCall *c)
 {
     EtcTensor *a, *b, *y;
@@ -147,7 +147,7 @@ EtcStatus etc_bmm(const EtcCall *c)
     return ETC_OK;
 }
 
-/* Where element i, j of self, spread to two dimensions, lies. */
+/* Returns the position of element i, j of self, which is broadcast to two dimensions. */
 static int64_t place_in(const EtcTensor *self, int64_t i, int64_t j)
 {
     const int64_t cols = (self->rank > 0) ? self->dim[self->rank - 1] : 1;
@@ -168,8 +168,8 @@ static int can_spread(const EtcTensor *self, const EtcTensor *y)
            ((rows == y->dim[0]) || (rows == 1));
 }
 
-/* y holds the product: alpha times that, and beta times self unless beta is 0.  As in torch, integers
- * take factors without their fractions. */
+/* Multiplies y, which holds the product, by alpha, and adds beta times self unless beta is 0.  As
+ * in torch, integers are multiplied by the integer parts of the factors. */
 static void add_self_wide(const EtcTensor *self, const EtcScalar *beta, const EtcScalar *alpha,
                           const EtcTensor *y)
 {
@@ -188,8 +188,9 @@ static void add_self_wide(const EtcTensor *self, const EtcScalar *beta, const Et
     }
 }
 
-/* self, a[m, k], b[k, n], beta, alpha, out = beta self + alpha (a b).  With factors of 1 the sums
- * start from self; else the sum, its two products and their sum are rounded each. */
+/* Arguments: self, a[m, k], b[k, n], beta, alpha, out = beta self + alpha (a b).  In float, if both
+ * factors are 1, the sums start from self; else the sum of a b, the two products and their sum are
+ * rounded one by one. */
 EtcStatus etc_addmm(const EtcCall *c)
 {
     EtcTensor *self, *a, *b, *y;

@@ -4,7 +4,7 @@
 #include "runtime-lite/kernels/kernels.h"
 #include "runtime-lite/kernels/wide.h"
 
-/* NULL, or of `channels` elements and x's dtype */
+/* Returns whether t is NULL, or has `channels` elements and x's dtype. */
 static int is_channel_vector(const EtcTensor *t, const EtcTensor *x, int64_t channels)
 {
     return (t == NULL) || ((t->dtype == x->dtype) && (etc_numel(t) == channels));
@@ -32,7 +32,7 @@ static void normalize(const EtcCall *c, const EtcTensor *x, const EtcTensor *con
     }
 }
 
-/* The same in double; p: weight, bias, mean, variance. */
+/* Does what normalize does, in double; p holds weight, bias, mean and variance. */
 static void normalize_f64(const EtcTensor *x, const EtcTensor *const p[4], double eps,
                           const EtcTensor *y)
 {
@@ -51,7 +51,8 @@ static void normalize_f64(const EtcTensor *x, const EtcTensor *const p[4], doubl
     }
 }
 
-/* x[n, channels, ...], weight, bias, mean, var, momentum, eps, out, and two outs that stay empty */
+/* Arguments: x[n, channels, ...], weight, bias, mean, var, momentum, eps, out, and two outs that
+ * stay empty. */
 EtcStatus etc_native_batch_norm(const EtcCall *c)
 {
     EtcTensor *x, *weight, *bias, *mean, *var, *y, *empty[2];
@@ -89,11 +90,11 @@ EtcStatus etc_native_batch_norm(const EtcCall *c)
 
 /* -- layer norm -------------------------------------------------------------------------- */
 
-/* Arguments 0 to 3 and eps of a layer norm, checked; n is the length of a row. */
+/* Arguments 0 to 4 of a layer norm, which have been checked; n is the length of a row. */
 typedef struct LayerNorm {
     EtcTensor *x, *weight, *bias;
     double eps;
-    int32_t axes; /* normalized */
+    int32_t axes; /* the number of normalized axes, which are the last */
     int64_t n;
 } LayerNorm;
 
@@ -131,7 +132,7 @@ static const float *floats(const EtcTensor *t)
     return (t != NULL) ? (const float *)t->data : NULL;
 }
 
-/* The same in double. */
+/* Computes the layer norm in double; mean and rstd are both given or both NULL. */
 static void layer_norm_f64(const LayerNorm *a, const EtcTensor *y, const EtcTensor *mean,
                            const EtcTensor *rstd)
 {
@@ -152,7 +153,7 @@ static void layer_norm_f64(const LayerNorm *a, const EtcTensor *y, const EtcTens
     }
 }
 
-/* mean and rstd: both or neither */
+/* Computes the layer norm; mean and rstd are both given or both NULL. */
 static EtcStatus layer_norm(const EtcCall *c, const LayerNorm *a, EtcTensor *y, EtcTensor *mean,
                             EtcTensor *rstd)
 {
@@ -170,7 +171,7 @@ static EtcStatus layer_norm(const EtcCall *c, const LayerNorm *a, EtcTensor *y, 
     return ETC_OK;
 }
 
-/* x, normalized_shape, weight, bias, eps, cudnn_enable, out */
+/* Arguments: x, normalized_shape, weight, bias, eps, cudnn_enable, out. */
 EtcStatus etc_layer_norm(const EtcCall *c)
 {
     LayerNorm a;
@@ -182,7 +183,8 @@ EtcStatus etc_layer_norm(const EtcCall *c)
     return (st == ETC_OK) ? layer_norm(c, &a, y, NULL, NULL) : st;
 }
 
-/* x, normalized_shape, weight, bias, eps, out, mean, rstd: the last two keep axes of size 1 */
+/* Arguments: x, normalized_shape, weight, bias, eps, out, mean, rstd.  In mean and rstd, the
+ * normalized axes have size 1. */
 EtcStatus etc_native_layer_norm(const EtcCall *c)
 {
     LayerNorm a;

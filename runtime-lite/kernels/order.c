@@ -1,4 +1,4 @@
-/* order.c -- wrappers of the largest, the least, their places, the k first and sorting. */
+/* order.c -- wrappers of the largest and the least elements, their indices, topk and sort. */
 #include "runtime-lite/kernels/order.h"
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -6,7 +6,8 @@
 
 /* -- rows -------------------------------------------------------------------------------- */
 
-/* How elements of a dtype become keys; 0 where they do not.  `nan` is the key of a NaN. */
+/* Sets how elements of a dtype become keys; `nan` is the key of a NaN.  Returns 0 if the dtype is
+ * not supported. */
 static int read_dtype(uint32_t dtype, int least, int64_t nan, EtcOrder *g)
 {
     const int is_signed = (dtype == ETC_I8) || (dtype == ETC_I16) || (dtype == ETC_I32) ||
@@ -24,7 +25,7 @@ static int read_dtype(uint32_t dtype, int least, int64_t nan, EtcOrder *g)
     return is_float || (etc_kind((int)dtype) == ETC_KIND_I64);
 }
 
-/* Rows along axis d of x, or of all its elements where d is below 0. */
+/* Sets the rows along axis d of x, or one row of all its elements if d is below 0. */
 static void read_rows(const EtcTensor *x, int32_t d, EtcOrder *g)
 {
     g->outer = g->inner = g->n = 1;
@@ -35,7 +36,8 @@ static void read_rows(const EtcTensor *x, int32_t d, EtcOrder *g)
     }
 }
 
-/* Sizes of x without axis d, or 1 there; of d below 0 all axes count. */
+/* Resizes y to x without axis d, or with size 1 there if `keep` is set; d below 0 means all
+ * axes. */
 static EtcStatus resize(EtcTensor *y, const EtcTensor *x, int32_t d, int keep)
 {
     int64_t size[ETC_MAX_RANK] = {0};
@@ -50,7 +52,8 @@ static EtcStatus resize(EtcTensor *y, const EtcTensor *x, int32_t d, int keep)
     return etc_resize64(y, size, n);
 }
 
-/* The best along axis d; value or place may be NULL. */
+/* Finds the largest or, if `least` is set, the least element along axis d, and its index; value or
+ * place may be NULL. */
 static EtcStatus best(const EtcTensor *x, int32_t d, int keep, int least, EtcTensor *value,
                       EtcTensor *place)
 {
@@ -80,7 +83,7 @@ static EtcStatus best(const EtcTensor *x, int32_t d, int keep, int least, EtcTen
     return ETC_OK;
 }
 
-/* x, dim or None, keepdim, out */
+/* Arguments: x, dim or None, keepdim, out. */
 static EtcStatus place_of_best(const EtcCall *c, int least)
 {
     EtcTensor *x, *y;
@@ -104,7 +107,7 @@ EtcStatus etc_argmin(const EtcCall *c)
     return place_of_best(c, 1);
 }
 
-/* x, dim, keepdim, values, indices */
+/* Arguments: x, dim, keepdim, values, indices. */
 static EtcStatus best_and_place(const EtcCall *c, int least)
 {
     EtcTensor *x, *y, *at;
@@ -128,7 +131,7 @@ EtcStatus etc_min_dim(const EtcCall *c)
     return best_and_place(c, 1);
 }
 
-/* x, out */
+/* Arguments: x, out. */
 static EtcStatus best_of_all(const EtcCall *c, int least)
 {
     EtcTensor *x, *y;
@@ -150,7 +153,8 @@ EtcStatus etc_min_all(const EtcCall *c)
 
 /* -- the first k, in order --------------------------------------------------------------- */
 
-/* The k first along axis d.  A NaN counts as the largest. */
+/* Finds the first k elements in order along axis d, and their indices.  A NaN counts as the
+ * largest. */
 static EtcStatus top(const EtcCall *c, const EtcTensor *x, int32_t d, int64_t k, int least,
                      EtcTensor *values, EtcTensor *places)
 {
@@ -187,7 +191,7 @@ static EtcStatus top(const EtcCall *c, const EtcTensor *x, int32_t d, int64_t k,
     return ETC_OK;
 }
 
-/* x, k, dim, largest, sorted (they always are), values, indices */
+/* Arguments: x, k, dim, largest, sorted, values, indices.  The values are always sorted. */
 EtcStatus etc_topk(const EtcCall *c)
 {
     EtcTensor *x, *values, *places;
@@ -201,7 +205,7 @@ EtcStatus etc_topk(const EtcCall *c)
     return top(c, x, etc_dim(dim, x->rank), k, !largest, values, places);
 }
 
-/* x, stable (they always are), dim, descending, values, indices */
+/* Arguments: x, stable, dim, descending, values, indices.  The order is always stable. */
 EtcStatus etc_sort(const EtcCall *c)
 {
     EtcTensor *x, *values, *places;

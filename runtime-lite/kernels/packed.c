@@ -1,11 +1,11 @@
-/* packed.c -- wrapper of products with weights kept as integers or halves. */
+/* packed.c -- wrapper of linear layers whose weights are stored as integers or halves. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 
 typedef char columns_agree[(ETC_PACKED_COLUMNS == ETC_PACKED) ? 1 : -1];
 
-/* t is [n / 16][rows][16] of this dtype. */
+/* Returns whether t is [n / 16][rows][16] of this dtype, with n / 16 rounded up. */
 static int is_packed(const EtcTensor *t, int dtype, int64_t n, int64_t rows)
 {
     return (t->rank == 3) && (t->dtype == (uint32_t)dtype) && etc_is_plain(t) &&
@@ -13,7 +13,8 @@ static int is_packed(const EtcTensor *t, int dtype, int64_t n, int64_t rows)
            (t->dim[2] == ETC_PACKED);
 }
 
-/* Weight, scales and zero points of n columns of k terms; sets the terms that share a scale. */
+/* Checks the weight, scales and zero points of n columns of k terms; sets *group to the number of
+ * terms that share a scale. */
 static EtcStatus check_weight(const EtcTensor *w, const EtcTensor *scale, const EtcTensor *zero,
                               int64_t n, int64_t k, int64_t *group)
 {
@@ -35,7 +36,8 @@ static EtcStatus check_weight(const EtcTensor *w, const EtcTensor *scale, const 
     return ETC_OK;
 }
 
-/* x[..., k], weight, scales, zero points, bias[n] or None, n, out[..., n] */
+/* Arguments: x[..., k], weight, scales or None, zero points or None, bias[n] or None, n,
+ * out[..., n]. */
 EtcStatus etc_packed_linear(const EtcCall *c)
 {
     EtcTensor *x, *w, *scale, *zero, *bias, *y;

@@ -1,12 +1,14 @@
-/* pieces.c -- wrappers of ops whose result is the input in pieces, each axis cut in up to three
- * that run forwards, backwards or stand still: roll, flip, borders by reflection and by
- * replication.  And blocks of pixels that become channels, and back. */
+/* pieces.c -- wrappers of roll, flip, padding by reflection and replication, and pixel shuffle.
+ *
+ * The results of roll, flip and padding consist of pieces of the input: each axis has up to three
+ * pieces, which run forwards, run backwards or repeat one element.  Pixel shuffle turns channels
+ * into blocks of pixels, and pixel unshuffle turns them back. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/copy.h"
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-/* Elements to .. to + n - 1 of an axis are the input's from, from + step, ... */
+/* Elements to .. to + n - 1 of an axis are the input's elements from, from + step, ... */
 typedef struct Piece {
     int64_t to, from, n, step;
 } Piece;
@@ -14,10 +16,10 @@ typedef struct Piece {
 typedef struct Pieces {
     int32_t count[ETC_MAX_RANK];
     Piece piece[ETC_MAX_RANK][3];
-    int64_t size[ETC_MAX_RANK]; /* of the result */
+    int64_t size[ETC_MAX_RANK]; /* the sizes of the result */
 } Pieces;
 
-/* All axes as they are. */
+/* Sets one piece per axis, which is the whole axis of x. */
 static void pieces_of(const EtcTensor *x, Pieces *p)
 {
     memset(p, 0, sizeof *p);
@@ -94,7 +96,8 @@ static EtcStatus copy_pieces(const EtcTensor *x, EtcTensor *y, const Pieces *p)
     return ETC_OK;
 }
 
-/* The last elements of an axis come first; repeated axes add up. */
+/* Moves the last elements of an axis to its front.  If an axis is named twice, its shifts add
+ * up. */
 static EtcStatus roll(const EtcTensor *x, const EtcInts *shifts, const EtcInts *dims, EtcTensor *y)
 {
     Pieces p;
@@ -114,7 +117,7 @@ static EtcStatus roll(const EtcTensor *x, const EtcInts *shifts, const EtcInts *
     return copy_pieces(x, y, &p);
 }
 
-/* x, shifts, dims, out: without dims, all elements are one row */
+/* Arguments: x, shifts, dims, out.  Without dims, all elements are one row. */
 EtcStatus etc_roll(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -138,7 +141,7 @@ EtcStatus etc_roll(const EtcCall *c)
     return (shifts.n == dims.n) ? roll(x, &shifts, &dims, y) : ETC_BAD_ARG;
 }
 
-/* x, dims, out */
+/* Arguments: x, dims, out. */
 EtcStatus etc_flip(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -160,9 +163,9 @@ EtcStatus etc_flip(const EtcCall *c)
     return copy_pieces(x, y, &p);
 }
 
-/* Elements from .. to - 1 of an axis of n that goes on on both sides: those before its first, its
- * own, those behind its last.  Where one border cuts more than the axis has, only the other side
- * is left. */
+/* Sets the pieces of elements from .. to - 1 of an axis of n elements that is continued on both
+ * sides: the elements before its first, its own, and those after its last.  If one border cuts more
+ * elements than the axis has, only the piece on the other side is left. */
 static void pad_axis(int64_t n, int64_t from, int64_t to, int is_reflection, Piece piece[3])
 {
     const int64_t step = is_reflection ? -1 : 0, behind = etc_max_i64(n, from);
@@ -174,7 +177,7 @@ static void pad_axis(int64_t n, int64_t from, int64_t to, int is_reflection, Pie
                        step};
 }
 
-/* x, padding (last dimension first: before, after), out; a negative border cuts */
+/* Arguments: x, padding (last dimension first: before, after), out.  A negative padding cuts. */
 static EtcStatus pad(const EtcCall *c, int is_reflection)
 {
     EtcTensor *x, *y;
@@ -212,8 +215,8 @@ EtcStatus etc_replication_pad(const EtcCall *c)
 
 /* -- pixels and channels -------------------------------------------------------------------- */
 
-/* Moves elements between [lead, channels, k, k, h, w] and [lead, channels, h, k, w, k], of which
- * one is x and the other y. */
+/* Copies x to y.  If to_pixels is set, x is [lead, channels, k, k, h, w] and y is
+ * [lead, channels, h, k, w, k]; else x is the latter and y the former. */
 static EtcStatus move_pixels(const EtcTensor *x, EtcTensor *y, const int64_t *out, int64_t k,
                              int to_pixels)
 {
@@ -250,7 +253,7 @@ static EtcStatus move_pixels(const EtcTensor *x, EtcTensor *y, const int64_t *ou
     return ETC_OK;
 }
 
-/* x, factor, out */
+/* Arguments: x, factor, out. */
 static EtcStatus pixels(const EtcCall *c, int to_pixels)
 {
     EtcTensor *x, *y;

@@ -1,7 +1,7 @@
 /* pointwise_f64.c -- the rows of pointwise.def for double, one element at a time. */
 #include "runtime-lite/kernels/cores.h"
 
-/* The names that the rows use, for one double. */
+/* These names are what the rows use, for one double. */
 #define etc_k(d) (d)
 #define etc_select(mask, yes, no) ((mask) ? (yes) : (no))
 #define etc_at_least(a, lo) (((a) < (lo)) ? (lo) : (a))

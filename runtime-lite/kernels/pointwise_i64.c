@@ -3,7 +3,7 @@
 
 #define AS_SIGNED(a) ((int64_t)(a))
 
-/* x^p; a negative p is refused before. */
+/* Returns x^p; the wrapper refuses a negative p. */
 static uint64_t power(uint64_t x, uint64_t p)
 {
     uint64_t y = 1;
@@ -14,7 +14,8 @@ static uint64_t power(uint64_t x, uint64_t p)
     return y;
 }
 
-/* x^p: of a negative p the reciprocal, of which an integer is left for 1 and -1 alone. */
+/* Returns x^p.  If p is negative, this is the integer part of the reciprocal, which is 0 unless
+ * x is 1 or -1. */
 static uint64_t any_power(uint64_t x, uint64_t p)
 {
     const uint64_t sign = ((p & 1u) != 0u) ? x : 1u;
@@ -24,20 +25,20 @@ static uint64_t any_power(uint64_t x, uint64_t p)
     return power(x, p);
 }
 
-/* a % p with the sign of p; a p of 0 is refused before, one of -1 would trap. */
+/* Returns a % p with the sign of p.  The wrapper refuses a p of 0; a division by -1 would trap. */
 static uint64_t remainder_of(uint64_t a, uint64_t p)
 {
     int64_t b = AS_SIGNED(p), r = (b == -1) ? 0 : (AS_SIGNED(a) % b);
     return (uint64_t)(((r != 0) && ((r < 0) != (b < 0))) ? (r + b) : r);
 }
 
-/* the same with the sign of a */
+/* Returns a % p with the sign of a. */
 static uint64_t left_of(uint64_t a, uint64_t p)
 {
     return (AS_SIGNED(p) == -1) ? 0u : (uint64_t)(AS_SIGNED(a) % AS_SIGNED(p));
 }
 
-/* a / p, cut off or rounded down. */
+/* Returns a / p, rounded toward 0; floor_quotient rounds down. */
 static uint64_t quotient(uint64_t a, uint64_t p)
 {
     return (AS_SIGNED(p) == -1) ? (0u - a) : (uint64_t)(AS_SIGNED(a) / AS_SIGNED(p));
@@ -49,8 +50,8 @@ static uint64_t floor_quotient(uint64_t a, uint64_t p)
     return quotient(a, p) - (((r != 0) && ((r < 0) != (AS_SIGNED(p) < 0))) ? 1u : 0u);
 }
 
-/* Division gives floats: the wrapper promotes, and div is never called here.
- * The names that the rows use, for one unsigned number. */
+/* These names are what the rows use, for one unsigned number.  There is none for div, which gives
+ * floats: its wrapper promotes integers. */
 #define etc_k(d) ((uint64_t)(int64_t)(d))
 #define etc_vabs(a) ((AS_SIGNED(a) < 0) ? (0u - (a)) : (a))
 #define etc_at_least(a, lo) ((AS_SIGNED(a) < AS_SIGNED(lo)) ? (lo) : (a))
@@ -61,7 +62,7 @@ static uint64_t floor_quotient(uint64_t a, uint64_t p)
 #define etc_vfloor(a) (a)
 #define etc_vfloordiv(a, p) floor_quotient(a, p)
 #define etc_vfmod(a, p) left_of(a, p)
-#define etc_vdivisor(b) ((b) + (((b) == 0u) ? 1u : 0u)) /* what was written may lie over b */
+#define etc_vdivisor(b) ((b) + (((b) == 0u) ? 1u : 0u)) /* y may overlap b and set it to 0 */
 #define etc_vpow(a, p, q) power(a, p)
 #define etc_vpower(a, p) any_power(a, p)
 #define etc_vrem(a, p) remainder_of(a, p)

@@ -1,5 +1,6 @@
-/* pool.c -- wrappers of max and average pooling, [channels, h, w] or [n, channels, h, w]: float by
- * the cores, double and integers one window after the other. */
+/* pool.c -- wrappers of max and average pooling of [channels, h, w] or [n, channels, h, w].  The
+ * cores compute float, max pooling of bytes without indices and quantized average pooling; double
+ * and other integers are computed here, one window after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -11,7 +12,7 @@ static int is_byte(const EtcTensor *t)
     return (t->dtype == ETC_I8) || (t->dtype == ETC_U8);
 }
 
-/* The options common to both, from argument 1 on: kernel_size, stride, padding. */
+/* Reads kernel_size, stride and padding, which both have, from argument 1 on. */
 static int read_window(const EtcCall *c, EtcPool *g)
 {
     int64_t k[2], s[2], p[2];
@@ -36,7 +37,8 @@ static int read_window(const EtcCall *c, EtcPool *g)
     return ((2 * p[0]) <= k[0]) && ((2 * p[1]) <= k[1]);
 }
 
-/* Windows along one axis: with ceil_mode the last one may hang over, but must start inside. */
+/* Returns the number of windows along one axis.  With ceil_mode the last one may extend past the
+ * padding, but must start before the end of the image. */
 static int64_t windows(int64_t size, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
                        int ceil_mode)
 {
@@ -48,7 +50,7 @@ static int64_t windows(int64_t size, int64_t k, int64_t stride, int64_t pad, int
     return (ceil_mode && (((n - 1) * stride) >= (size + pad))) ? (n - 1) : n;
 }
 
-/* Sizes of x into g, and of g into y. */
+/* Resizes y to the leading axes of x followed by oh and ow, and sets the planes of g. */
 static EtcStatus shape(const EtcTensor *x, EtcPool *g, EtcTensor *y)
 {
     int64_t dim[4];
@@ -79,7 +81,7 @@ static int read_image(const EtcTensor *x, EtcPool *g)
     return (g->ih > 0) && (g->iw > 0);
 }
 
-/* Windows end where the image does. */
+/* Counts the work of all windows; a window counts at most as many elements as the image has. */
 static int may_visit(const EtcCall *c, const EtcTensor *y, const EtcPool *g)
 {
     const int64_t h = g->adaptive ? ((g->ih / g->oh) + 2) : g->kh;
@@ -89,14 +91,14 @@ static int may_visit(const EtcCall *c, const EtcTensor *y, const EtcPool *g)
 
 /* -- double and integers ------------------------------------------------------------------- */
 
-/* Returns whether v takes the place of the largest so far: it is larger, or NaN. */
+/* Returns whether v replaces the largest element so far: it is larger, or NaN. */
 static int is_more(EtcKind kind, EtcWide v, EtcWide max)
 {
     return (kind == ETC_KIND_F64) ? ((v.f64 > max.f64) || (v.f64 != v.f64))
                                   : ((int64_t)v.i64 > (int64_t)max.i64);
 }
 
-/* The least that a dtype holds: the answer of a window without an element. */
+/* Returns the least value of a dtype, which is the result of a window without elements. */
 static EtcWide least(int dtype)
 {
     const int is_signed = (dtype == ETC_I8) || (dtype == ETC_I16) || (dtype == ETC_I32) ||
@@ -110,7 +112,7 @@ static EtcWide least(int dtype)
     return v;
 }
 
-/* As etc_max_windows does. */
+/* Does what etc_max_windows does, for double and integers. */
 static void max_pool_wide(const EtcTensor *x, EtcTensor *y, int64_t *where, const EtcPool *g)
 {
     const EtcKind kind = etc_wide_kind((int)x->dtype);
@@ -139,7 +141,7 @@ static void max_pool_wide(const EtcTensor *x, EtcTensor *y, int64_t *where, cons
     }
 }
 
-/* Where output `o` along an axis looks, [at[0], at[1]), padding included. */
+/* Sets [at[0], at[1]) to the window of output `o` along an axis, padding included. */
 static void span(const EtcPool *g, int64_t o, int64_t size, int64_t out, int64_t k, int64_t stride,
                  int64_t pad, int64_t at[2])
 {
@@ -148,12 +150,12 @@ static void span(const EtcPool *g, int64_t o, int64_t size, int64_t out, int64_t
                         : etc_min_i64(at[0] + k, size + pad);
 }
 
-/* A sum by a count; integers are cut toward 0. */
+/* Returns the sum divided by a count; integers are rounded toward 0. */
 static EtcWide quotient(EtcKind kind, EtcWide sum, int64_t by)
 {
     if (kind == ETC_KIND_F64) {
         sum.f64 /= (double)by;
-    } else if (by == -1) { /* of INT64_MIN it would trap */
+    } else if (by == -1) { /* INT64_MIN / -1 would trap */
         sum.i64 = 0u - sum.i64;
     } else {
         sum.i64 = (uint64_t)((int64_t)sum.i64 / by);
@@ -161,7 +163,7 @@ static EtcWide quotient(EtcKind kind, EtcWide sum, int64_t by)
     return sum;
 }
 
-/* As etc_avg_pool_f32 does. */
+/* Does what etc_avg_pool_f32 does, for double and integers. */
 static void avg_pool_wide(const EtcTensor *x, EtcTensor *y, const EtcPool *g)
 {
     const EtcKind kind = etc_wide_kind((int)x->dtype);
@@ -193,7 +195,8 @@ static void avg_pool_wide(const EtcTensor *x, EtcTensor *y, const EtcPool *g)
 
 /* ------------------------------------------------------------------------------------------ */
 
-/* x, kernel_size, stride, padding, dilation, ceil_mode, out, and indices unless `where` is 0 */
+/* Arguments: x, kernel_size, stride, padding, dilation, ceil_mode, out, and indices if has_where is
+ * set. */
 static EtcStatus max_pool(const EtcCall *c, int has_where)
 {
     EtcTensor *x, *y, *where = NULL;
@@ -269,7 +272,8 @@ static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTe
     return ETC_OK;
 }
 
-/* x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override */
+/* Reads kernel_size, stride, padding, ceil_mode, count_include_pad and divisor_override from
+ * argument 1 on, and sets the image and output sizes. */
 static int read_average(const EtcCall *c, const EtcTensor *x, EtcPool *g)
 {
     int64_t divisor = 0;
@@ -286,7 +290,7 @@ static int read_average(const EtcCall *c, const EtcTensor *x, EtcPool *g)
     return (g->oh > 0) && (g->ow > 0);
 }
 
-/* as read_average, out */
+/* Arguments: x, those of read_average, out. */
 EtcStatus etc_avg_pool2d(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -297,7 +301,7 @@ EtcStatus etc_avg_pool2d(const EtcCall *c)
     return average(c, x, &g, y);
 }
 
-/* zero_point, scale, output_zero, quant_min and quant_max at 7 and on */
+/* Reads zero_point, scale, output_zero, quant_min and quant_max from argument 7 on. */
 static int read_mean(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, EtcMean *q)
 {
     int64_t v[4];
@@ -314,7 +318,7 @@ static int read_mean(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, E
            (v[1] <= (y_lo + 255)) && (v[2] >= y_lo) && (v[2] <= v[3]) && (v[3] <= (y_lo + 255));
 }
 
-/* as read_average, then as read_mean, dtype, out */
+/* Arguments: x, those of read_average, those of read_mean, dtype, out. */
 EtcStatus etc_integer_avg_pool2d(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -332,7 +336,7 @@ EtcStatus etc_integer_avg_pool2d(const EtcCall *c)
     return st;
 }
 
-/* x, output_size, out */
+/* Arguments: x, output_size, out. */
 EtcStatus etc_adaptive_avg_pool2d(const EtcCall *c)
 {
     EtcTensor *x, *y;

@@ -1,8 +1,8 @@
 /* prim.c -- arithmetic on ints, doubles and bools, sizes of tensors, et_view, et_copy_index.
  *
- * Results overwrite the last argument, whatever scalar it held; never a tensor, list or None, so
- * that lists of tensors stay what the loader checked.  Argument counts are exact.  Integers wrap
- * around, as they do in torch. */
+ * A result overwrites the last argument if that holds any scalar; it never overwrites a tensor,
+ * list or None, so that lists of tensors stay as the loader checked them.  Argument counts are
+ * exact.  Integers wrap around, as they do in torch. */
 #include "runtime-lite/kernels/kernels.h"
 #include "runtime-lite/etc_build.h"
 
@@ -72,7 +72,7 @@ static int are_numbers(const EtcCall *c, int32_t n_args)
 
 /* -- arithmetic -------------------------------------------------------------------------- */
 
-/* Two's complement wrap, without the undefined overflow of signed types. */
+/* Returns u as a two's complement integer, without the undefined overflow of signed types. */
 static int64_t wrap(uint64_t u)
 {
     int64_t i;
@@ -116,7 +116,7 @@ COMPARE(lt, <)
 COMPARE(ge, >=)
 COMPARE(le, <=)
 
-/* INT64_MIN / -1 would trap: it wraps. */
+/* Returns a / b.  INT64_MIN / -1, which would trap, wraps around. */
 static int64_t quotient(int64_t a, int64_t b)
 {
     return (b == -1) ? wrap(0 - (uint64_t)a) : a / b;
@@ -131,7 +131,8 @@ EtcStatus etc_prim_floordiv_int(const EtcCall *c)
     return give_int(c, quotient(c->arg[0]->as.i, c->arg[1]->as.i));
 }
 
-/* Remainder with the sign of a, exact: t is b times a power of two, halved down again. */
+/* Returns the exact remainder of a / b, with the sign of a.  t is |b| times a power of two, and is
+ * halved down to |b|. */
 static double remainder_of(double a, double b)
 {
     double x = (a < 0) ? -a : a, y = (b < 0) ? -b : b, t = y;
@@ -150,20 +151,21 @@ static double remainder_of(double a, double b)
 static double floor_of(double d)
 {
     if (!((d > -4503599627370496.0) && (d < 4503599627370496.0))) {
-        return d; /* 2^52 and more are whole; NaN stays */
+        return d; /* numbers from 2^52 on are whole; NaN stays NaN */
     }
     double t = (double)(int64_t)d;
     return (t > d) ? t - 1 : t;
 }
 
-/* Python's floor division of finite doubles; a divisor of zero gives an infinity of a's sign. */
+/* Divides two doubles as Python's floor division does.  A divisor of zero gives an infinity with
+ * a's sign. */
 static double floordiv(double a, double b)
 {
     double zero = 0.0;
     if (b == 0) {
         return ((a < 0) ? -1.0 : 1.0) / zero;
     }
-    if ((a - a != 0) || (b - b != 0)) { /* infinite or NaN */
+    if ((a - a != 0) || (b - b != 0)) { /* a or b is infinite or NaN */
         return floor_of(a / b);
     }
     double r = remainder_of(a, b), q = (a - r) / b;
@@ -191,7 +193,7 @@ EtcStatus etc_prim_truediv(const EtcCall *c)
     return are_numbers(c, 3) ? give_double(c, number(c->arg[0]) / number(c->arg[1])) : ETC_BAD_ARG;
 }
 
-EtcStatus etc_prim_mod(const EtcCall *c) /* as C's %, with the sign of the first */
+EtcStatus etc_prim_mod(const EtcCall *c) /* computes C's %, with the sign of the first operand */
 {
     if (!are_ints(c, 3) || (c->arg[1]->as.i == 0)) {
         return ETC_BAD_ARG;
@@ -227,7 +229,7 @@ EtcStatus etc_prim_neg(const EtcCall *c)
 
 /* -- conversions ------------------------------------------------------------------------- */
 
-/* A whole double as an int. */
+/* Gives the integer part of a double as an int; refuses a double that no int64 holds. */
 static EtcStatus give_whole(const EtcCall *c, double d)
 {
     int fits = (d >= -9223372036854775808.0) && (d < 9223372036854775808.0);
@@ -249,7 +251,7 @@ EtcStatus etc_prim_trunc(const EtcCall *c)
     return is_double(c) ? give_whole(c, c->arg[0]->as.d) : ETC_BAD_ARG;
 }
 
-EtcStatus etc_prim_round(const EtcCall *c) /* halves to even */
+EtcStatus etc_prim_round(const EtcCall *c) /* rounds halves to even */
 {
     if (!is_double(c)) {
         return ETC_BAD_ARG;
@@ -362,7 +364,8 @@ EtcStatus etc_local_scalar_dense(const EtcCall *c)
     }
 }
 
-/* Sizes a view asks for, of which one may be -1, for n elements. */
+/* Writes the sizes of a view of n elements, of which one may be -1, into dim.  Returns 0 if they do
+ * not fit. */
 static int view_sizes(const EtcValue *list, int64_t n, int32_t *dim)
 {
     int32_t open = -1;
@@ -390,7 +393,8 @@ static int view_sizes(const EtcValue *list, int64_t n, int32_t *dim)
     return 1;
 }
 
-/* (self, sizes, out): out takes self's memory.  It keeps it until the next run at most. */
+/* Arguments: self, sizes, out.  out takes self's memory, and keeps it until the next run at
+ * most. */
 EtcStatus etc_et_view(const EtcCall *c)
 {
     int32_t dim[ETC_MAX_RANK];
@@ -415,7 +419,8 @@ EtcStatus etc_et_view(const EtcCall *c)
     return status;
 }
 
-/* (to, from, i): to[i] = from, and to ends there: it grows by one with each turn of a loop. */
+/* Arguments: to, from, i.  Sets to[i] = from and resizes `to` to i + 1 rows, so that it grows by
+ * one row with each iteration of a loop. */
 EtcStatus etc_et_copy_index(const EtcCall *c)
 {
     int32_t dim[ETC_MAX_RANK];

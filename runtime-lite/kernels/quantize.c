@@ -6,12 +6,12 @@
 
 #define FLOAT_EPSILON 1.1920928955078125e-07f
 
-/* A call whose arguments have been read. */
+/* The arguments of a call. */
 typedef struct Quant {
     EtcQuant g;
     EtcTensor *x, *y;
     const void *scale, *zero;
-    double own_scale; /* of a call that gives numbers */
+    double own_scale; /* the scale and zero point, if the call gives numbers */
     int64_t own_zero;
 } Quant;
 
@@ -29,7 +29,7 @@ static int range_fits(int64_t lo, int64_t hi, int dtype)
     return (lo <= hi) && (lo >= least) && (hi < (least + (2 * half)));
 }
 
-/* Tensors of scales and zero points; without the latter all are 0. */
+/* Reads the tensors of scales and zero points.  Without zero points, all are 0. */
 static EtcStatus read_points(const EtcCall *c, Quant *q)
 {
     EtcTensor *scale, *zero;
@@ -61,7 +61,8 @@ static EtcStatus read_numbers(const EtcCall *c, Quant *q)
     return ETC_OK;
 }
 
-/* The tensors, at `out` the result; the range at `range`. */
+/* Reads and checks the input, the result at argument `out` and the range at `range` and the next;
+ * resizes the result. */
 static EtcStatus read_tensors(const EtcCall *c, int32_t range, int32_t out, int quantizes, Quant *q)
 {
     memset(q, 0, sizeof *q);
@@ -89,7 +90,7 @@ static EtcStatus read_tensors(const EtcCall *c, int32_t range, int32_t out, int 
 
 static EtcStatus run(Quant *q, int quantizes)
 {
-    if (etc_numel(q->x) == 0) { /* of which there may be very many rows */
+    if (etc_numel(q->x) == 0) { /* an empty tensor may have very many rows */
         return ETC_OK;
     }
     if (quantizes) {
@@ -115,7 +116,7 @@ static EtcStatus per_tensor(const EtcCall *c, int32_t out, int quantizes, int is
     return (st == ETC_OK) ? run(&q, quantizes) : st;
 }
 
-/* x, scale, zero point, min, max, dtype, out */
+/* Arguments: x, scale, zero point, min, max, dtype, out. */
 EtcStatus etc_quantize_per_tensor(const EtcCall *c)
 {
     return per_tensor(c, 6, 1, 0);
@@ -126,7 +127,7 @@ EtcStatus etc_quantize_per_tensor_tensor(const EtcCall *c)
     return per_tensor(c, 6, 1, 1);
 }
 
-/* x, scale, zero point, min, max, dtype, out_dtype, out */
+/* Arguments: x, scale, zero point, min, max, dtype, out_dtype, out. */
 EtcStatus etc_dequantize_per_tensor(const EtcCall *c)
 {
     return per_tensor(c, 7, 0, 0);
@@ -149,7 +150,7 @@ static EtcStatus run_points(const EtcCall *c, int quantizes, Quant *q)
     return (st == ETC_OK) ? run(q, quantizes) : st;
 }
 
-/* x, scales, zero points, axis, min, max, dtype, [out_dtype,] out */
+/* Arguments: x, scales, zero points, axis, min, max, dtype, out_dtype if it dequantizes, out. */
 static EtcStatus per_channel(const EtcCall *c, int32_t out, int quantizes)
 {
     Quant q;
@@ -184,7 +185,8 @@ EtcStatus etc_dequantize_per_channel(const EtcCall *c)
     return per_channel(c, 8, 0);
 }
 
-/* x, scales, zero points, min, max, dtype, [output_dtype,] out: one scale per row */
+/* Arguments: x, scales, zero points, min, max, dtype, output_dtype if it dequantizes, out.  There
+ * is one scale per row. */
 static EtcStatus per_token(const EtcCall *c, int32_t out, int quantizes)
 {
     Quant q;
@@ -233,7 +235,7 @@ static EtcStatus choose(const EtcTensor *x, int64_t rows, int64_t lo, int64_t hi
     return ETC_OK;
 }
 
-/* x, min, max, eps, dtype, scale, zero point */
+/* Arguments: x, min, max, eps, dtype, scale, zero point. */
 EtcStatus etc_choose_qparams(const EtcCall *c)
 {
     EtcTensor *x, *scale, *zero;
@@ -251,7 +253,7 @@ EtcStatus etc_choose_qparams(const EtcCall *c)
     return (st == ETC_OK) ? choose(x, 1, lo, hi, (float)eps, 0, scale, zero) : st;
 }
 
-/* x, dtype, scales, zero points: one per row */
+/* Arguments: x, dtype, scales, zero points.  There is one scale and one zero point per row. */
 EtcStatus etc_choose_qparams_per_token(const EtcCall *c)
 {
     EtcTensor *x, *scale, *zero;

@@ -1,29 +1,29 @@
 /* reduce.c -- wrappers of sum, mean, product, amax, amin, any and variance over any dimensions.
  *
- * The terms of an output come in row-major order of the reduced dimensions, in chunks of whole
- * blocks of reduce.h; what lies contiguous is read in place.
+ * The terms of an output are taken in row-major order of the reduced dimensions, in chunks of whole
+ * blocks of reduce.h.  Contiguous terms are read in place.
  */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-typedef enum Op { SUM, MEAN, AMAX, AMIN, PROD, ANY, VAR } Op; /* ANY: i64 is the answer */
+typedef enum Op { SUM, MEAN, AMAX, AMIN, PROD, ANY, VAR } Op; /* ANY: the result is in i64 */
 
-/* One output on its way, in the type computed in. */
+/* The state of one output, in the type that is computed in. */
 typedef struct State {
     Op op;
     EtcKind kind;
     int64_t n;
-    double less, mean; /* VAR: off the count; what terms are taken from, the first time 0 */
-    int is_second;     /* VAR: the terms are squares of what is left */
+    double less, mean; /* VAR: they are subtracted from the count and from the terms */
+    int is_second;     /* VAR: the second pass, which adds squares of (term - mean) */
     EtcSum f32;
     double f64[16];
     uint64_t i64;
     float top;
 } State;
 
-/* Terms join one number, not lanes. */
+/* Returns whether the terms are joined in one number, not in lanes. */
 static int is_single(Op op)
 {
     return (op == AMAX) || (op == AMIN) || (op == PROD);
@@ -87,7 +87,7 @@ static void take_f32(State *s, const float *x, int64_t n)
     }
 }
 
-/* The squares of n terms less the mean, n at most a block. */
+/* Returns the squares of n terms minus the mean; n is at most a block. */
 static const void *squares(const EtcCall *c, const State *s, const void *x, int64_t n)
 {
     float *f = (float *)c->scratch + (2 * ETC_SUM_BLOCK), mean = (float)s->mean;
@@ -165,7 +165,7 @@ static void finish(State *s, EtcTensor *y, int64_t at)
     etc_put(s->kind, from, (int)y->dtype, etc_at(y, at), 1, 1);
 }
 
-/* All terms of the output whose first lies at `base`; w walks the reduced dimensions. */
+/* Takes all terms of the output whose first term is at `base`; w walks the reduced dimensions. */
 static void gather(const EtcCall *c, State *s, const EtcTensor *x, int64_t base, EtcWalk w)
 {
     enum { CHUNK = ETC_SUM_BLOCK };
@@ -199,7 +199,8 @@ static void gather(const EtcCall *c, State *s, const EtcTensor *x, int64_t base,
     take(c, s, buf, fill);
 }
 
-/* The dimensions reduced, as bits; all for None and for an empty list.  0 where one is wrong. */
+/* Sets the bits of the dimensions that are reduced; None and an empty list mean all.  Returns 0 if
+ * a dimension is out of range or named twice. */
 static int reduced(const EtcInts *dims, int32_t rank, uint32_t *bits)
 {
     *bits = 0;
@@ -216,7 +217,8 @@ static int reduced(const EtcInts *dims, int32_t rank, uint32_t *bits)
     return 1;
 }
 
-/* Splits x's dimensions into those kept, whose walk visits the outputs, and those reduced. */
+/* Splits x's dimensions into those kept, whose walk visits the outputs, and those reduced.  Resizes
+ * y. */
 static EtcStatus split(const EtcTensor *x, uint32_t bits, int keep, EtcTensor *y, EtcWalk *outer,
                        EtcWalk *inner)
 {
@@ -242,7 +244,7 @@ static EtcStatus split(const EtcTensor *x, uint32_t bits, int keep, EtcTensor *y
     return etc_resize64(y, size, n);
 }
 
-/* The first pass of a variance: the mean of all terms. */
+/* Runs the first pass of a variance, which computes the mean of all terms. */
 static void find_mean(const EtcCall *c, State *s, const EtcTensor *x, int64_t base,
                       const EtcWalk *inner)
 {
@@ -307,7 +309,7 @@ static EtcStatus run(const EtcCall *c, Op op, double less, const EtcTensor *x, c
     return ETC_OK;
 }
 
-/* x, dims, keepdim, dtype, out */
+/* Arguments: x, dims, keepdim, dtype, out. */
 static EtcStatus sum_or_mean(const EtcCall *c, Op op)
 {
     EtcTensor *x, *y;
@@ -332,7 +334,7 @@ EtcStatus etc_mean(const EtcCall *c)
     return sum_or_mean(c, MEAN);
 }
 
-/* x, dims, keepdim, out */
+/* Arguments: x, dims, keepdim, out. */
 static EtcStatus amax_or_any(const EtcCall *c, Op op)
 {
     EtcTensor *x, *y;
@@ -350,7 +352,7 @@ EtcStatus etc_any(const EtcCall *c)
     return amax_or_any(c, ANY);
 }
 
-/* x, dim, keepdim, out */
+/* Arguments: x, dim, keepdim, out. */
 EtcStatus etc_any_dim(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -373,7 +375,7 @@ EtcStatus etc_amin(const EtcCall *c)
     return amax_or_any(c, AMIN);
 }
 
-/* x, dtype, out */
+/* Arguments: x, dtype, out. */
 EtcStatus etc_prod(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -387,7 +389,7 @@ EtcStatus etc_prod(const EtcCall *c)
     return run(c, PROD, 0.0, x, &all, 0, y);
 }
 
-/* x, dim, keepdim, dtype, out */
+/* Arguments: x, dim, keepdim, dtype, out. */
 EtcStatus etc_prod_dim(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -402,7 +404,7 @@ EtcStatus etc_prod_dim(const EtcCall *c)
     return run(c, PROD, 0.0, x, &dims, keep, y);
 }
 
-/* x, dims, correction or None for 1, keepdim, out */
+/* Arguments: x, dims, correction or None (1), keepdim, out. */
 EtcStatus etc_var(const EtcCall *c)
 {
     EtcTensor *x, *y;

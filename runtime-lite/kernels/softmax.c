@@ -4,7 +4,7 @@
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 
-/* As softmax.h, in double. */
+/* Does what the core of softmax.h does, in double. */
 static void softmax_f64(const double *x, double *y, int64_t n, int64_t stride, int is_log)
 {
     double max = -__builtin_inf(), sum = 0.0;
@@ -21,7 +21,7 @@ static void softmax_f64(const double *x, double *y, int64_t n, int64_t stride, i
     }
 }
 
-/* Rows along an axis: n elements, `inner` apart. */
+/* The rows along an axis; each has n elements, `inner` apart. */
 typedef struct Rows {
     int64_t outer, n, inner;
 } Rows;
@@ -36,7 +36,7 @@ static Rows rows_of(const EtcTensor *x, int32_t d)
     return r;
 }
 
-/* x, dim, half_to_float, out */
+/* Arguments: x, dim, half_to_float, out. */
 static EtcStatus run(const EtcCall *c, int is_log)
 {
     EtcTensor *x, *y;
@@ -87,7 +87,8 @@ static int is_byte(const EtcTensor *t)
     return (t->dtype == ETC_I8) || (t->dtype == ETC_U8);
 }
 
-/* table at 1, rows of n; as fixed_softmax.h wants it */
+/* Sets the table of q.  Returns 0 if it is not as fixed_softmax.h requires for rows of n
+ * elements. */
 static int table_fits(const EtcTensor *t, int64_t n, EtcByteSoftmax *q)
 {
     if ((t->dtype != ETC_I32) || (t->rank != 1) || !etc_is_plain(t) || (t->dim[0] < 1) ||
@@ -104,7 +105,7 @@ static int table_fits(const EtcTensor *t, int64_t n, EtcByteSoftmax *q)
     return (q->table[0] >= 32768) && (n <= (4294967295 / q->table[0]));
 }
 
-/* by, shift, output_zero, quant_min and quant_max at 3 and on */
+/* Reads by, shift, output_zero, quant_min and quant_max from argument 3 on. */
 static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, EtcByteSoftmax *q)
 {
     int64_t v[5];
@@ -127,7 +128,7 @@ static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y,
            (v[2] <= (least + 255)) && (v[3] >= least) && (v[3] <= v[4]) && (v[4] <= (least + 255));
 }
 
-/* x, table, dim, as read_points, dtype, out */
+/* Arguments: x, table, dim, those of read_points, dtype, out. */
 EtcStatus etc_integer_softmax(const EtcCall *c)
 {
     EtcTensor *x, *table, *y;

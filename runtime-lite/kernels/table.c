@@ -3,7 +3,8 @@
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/kernels.h"
 
-/* One per row, or per group of a row; zero points as scales. */
+/* Checks that there is one scale per row or per group of a row, and that zero points are laid out
+ * as scales; sets g->group. */
 static EtcStatus check_points(const EtcTensor *w, const EtcTensor *scale, const EtcTensor *zero,
                               EtcTable *g)
 {
@@ -17,7 +18,7 @@ static EtcStatus check_points(const EtcTensor *w, const EtcTensor *scale, const 
     return ((scale->dtype == ETC_F32) && etc_is_plain(scale)) ? ETC_OK : ETC_UNSUPPORTED;
 }
 
-/* weight, scales, zero points or None, quant_min, quant_max, indices, out */
+/* Arguments: weight, scales, zero points or None, quant_min, quant_max, indices, out. */
 static EtcStatus look_up(const EtcCall *c, int32_t bits)
 {
     EtcTensor *w, *scale, *zero, *t, *y;

@@ -1,11 +1,13 @@
-/* upsample.c -- wrappers of resampling images, [n, channels, h, w]: float by the cores, double one
- * element after the other; the nearest element is found for any dtype. */
+/* upsample.c -- wrappers of resampling images, [n, channels, h, w].  The cores compute float;
+ * double is computed here, one element after the other, and so is the nearest element for any other
+ * dtype. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
 #include <string.h>
 
-/* Input elements per output element along one axis; `factor` 0: none was given. */
+/* Returns the number of input elements per output element along one axis; `factor` 0: none was
+ * given. */
 static float ratio(int64_t in, int64_t out, int align_corners, double factor)
 {
     if (align_corners != 0) {
@@ -22,7 +24,8 @@ static double ratio_f64(int64_t in, int64_t out, int align_corners, double facto
     return (factor > 0.0) ? (1.0 / factor) : ((double)in / (double)out);
 }
 
-/* The sizes from output_size or from scale_factors, whichever is given. */
+/* Sets the output sizes from output_size or from scale_factors, whichever is given.  Returns 0 if
+ * they are not valid. */
 static int read_sizes(const EtcCall *c, int32_t size_at, int32_t scale_at, EtcUpsample *g,
                       double factor[2])
 {
@@ -75,7 +78,7 @@ static EtcStatus prepare(const EtcCall *c, int32_t scale_at, EtcUpsample *g, dou
     return (etc_is_plain(*x) && etc_is_plain(*y)) ? ETC_OK : ETC_UNSUPPORTED;
 }
 
-/* As etc_upsample_nearest_f32, for elements of other dtypes. */
+/* Does what etc_upsample_nearest_f32 does, for elements of other dtypes. */
 static void nearest(const EtcTensor *x, EtcTensor *y, const EtcUpsample *g)
 {
     const int64_t size = (int64_t)etc_dtype_size((int)x->dtype);
@@ -90,7 +93,8 @@ static void nearest(const EtcTensor *x, EtcTensor *y, const EtcUpsample *g)
     }
 }
 
-/* Neighbours of output o, and the second one's weight: as etc_neighbour, in double. */
+/* Returns the first neighbour of output o, and sets the weight of the second one.  It does what
+ * etc_neighbour does, in double. */
 static int64_t neighbour_f64(int64_t o, double scale, int align, int64_t in, int64_t out,
                              double *weight)
 {
@@ -121,7 +125,7 @@ static void linear_f64(const double *x, double *y, const EtcUpsample *g, const d
     }
 }
 
-/* x, output_size or None, scale_factors or None, out */
+/* Arguments: x, output_size or None, scale_factors or None, out. */
 EtcStatus etc_upsample_nearest2d(const EtcCall *c)
 {
     EtcTensor *x, *y;
@@ -140,7 +144,7 @@ EtcStatus etc_upsample_nearest2d(const EtcCall *c)
     return ETC_OK;
 }
 
-/* x, output_size or None, align_corners, scale_factors or None, out */
+/* Arguments: x, output_size or None, align_corners, scale_factors or None, out. */
 EtcStatus etc_upsample_bilinear2d(const EtcCall *c)
 {
     EtcTensor *x, *y;

@@ -54,8 +54,9 @@ EtcWide etc_wide_product(EtcKind kind, EtcWide a, EtcWide b)
 
 /* -- sums of products -------------------------------------------------------------------- */
 
-/* n elements of a line from `from` on, in the kind's type: where they lie or, of another dtype, in
- * `buffer` without gaps.  *step takes the distance from one to the next. */
+/* Returns n elements of a line from `from` on, in the kind's type.  They are read in place; if
+ * their dtype is another, they are converted into `buffer` without gaps.  Sets *step to the
+ * distance from one to the next. */
 static const void *fetch(EtcKind kind, EtcLine l, int64_t from, int64_t n, void *buffer,
                          int64_t *step)
 {
@@ -91,7 +92,8 @@ EtcWide etc_wide_dot(const EtcCall *c, EtcKind kind, EtcWide start, EtcLine a, E
 
 /* -- moments ----------------------------------------------------------------------------- */
 
-/* (x[0] - less)^power + ..., in 16 lanes: their errors grow with a sixteenth of n. */
+/* Returns (x[0] - less)^power + ..., summed in 16 lanes, so that errors grow with a sixteenth of
+ * n. */
 static double sum_of_powers(const double *x, int64_t n, double less, int power)
 {
     double lane[16] = {0.0};
