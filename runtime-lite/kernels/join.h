@@ -1,5 +1,7 @@
-/* join.h -- elements joined with those whose places indices name, one after the other: a place may
- * be named twice.  Each result is rounded to what is stored. */
+/* join.h -- joins elements, one after the other, with the elements of a tensor that indices name.
+ *
+ * To join is to add, to multiply or to take the larger or the smaller.  An element may be named
+ * several times.  Each result is rounded to the stored type. */
 #ifndef ETC_JOIN_H
 #define ETC_JOIN_H
 
@@ -8,7 +10,7 @@
 
 typedef struct EtcJoin {
     int32_t op;         /* 0: sum, 1: product, 2: largest, 3: least */
-    int32_t size, form; /* bytes; 0: unsigned, 1: signed, 2: float, 3: bfloat16, 4: bool */
+    int32_t size, form; /* bytes; form 0: unsigned, 1: signed, 2: float, 3: bfloat16, 4: bool */
 } EtcJoin;
 
 ETC_INLINE double etc_join_floats(double a, double b, int32_t op)
@@ -67,7 +69,7 @@ ETC_INLINE void etc_join_put_float(unsigned char *p, double d, const EtcJoin *j)
     }
 }
 
-/* A two's complement number of `size` bytes, the lowest first or last as the CPU has them. */
+/* Returns the integer of `size` bytes at p, in the CPU's byte order. */
 ETC_INLINE int64_t etc_join_int(const unsigned char *p, const EtcJoin *j)
 {
     int32_t w;
@@ -113,8 +115,9 @@ ETC_INLINE void etc_join_one(unsigned char *y, const unsigned char *x, const Etc
     }
 }
 
-/* The innermost axis, of one index, of i64: what the loop asks for is at hand, as a store to y
- * might else change it. */
+/* Joins the elements along the innermost axis, for a single index of int64.  The loop reads
+ * local copies of the fields, because the compiler assumes that a store to y may change the
+ * fields.  Returns 1, or 0 if an index is out of range. */
 ETC_INLINE int etc_join_row(unsigned char *y, const unsigned char *x, const EtcIndex *g, int64_t at,
                             const EtcJoin *j)
 {
@@ -135,8 +138,8 @@ ETC_INLINE int etc_join_row(unsigned char *y, const unsigned char *x, const EtcI
     return ok;
 }
 
-/* Each place of y that g names becomes itself joined with its element of the plain tensor x.  1, or
- * 0 where an index was out of range. */
+/* Joins each element of the plain tensor x with the element of y that g's indices name, and writes
+ * the result to y.  Returns 1, or 0 if an index is out of range. */
 ETC_INLINE int etc_index_join(void *y, const void *x, const EtcIndex *g, const EtcJoin *j)
 {
     const int32_t in = g->rank - 1;

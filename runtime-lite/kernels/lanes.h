@@ -1,5 +1,6 @@
-/* lanes.h -- vectors as GNU C has them, and what it does with them lane by lane where there is no
- * instruction for it.  They are never passed between functions that are not inlined. */
+/* lanes.h -- vector types of GNU C, and steps that work lane by lane without special instructions.
+ *
+ * Vectors are never passed between functions that are not inlined. */
 #ifndef ETC_LANES_H
 #define ETC_LANES_H
 
@@ -14,27 +15,27 @@ typedef float EtcFAnywhere __attribute__((vector_size(ETC_VEC), aligned(4), may_
 
 typedef int32_t EtcIAnywhere __attribute__((vector_size(ETC_VEC), aligned(4), may_alias));
 
-typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* as many as lanes */
+typedef uint8_t EtcBytes __attribute__((vector_size(ETC_LANES))); /* one byte for each lane */
 
 typedef int16_t EtcS __attribute__((vector_size(ETC_VEC)));
 
 typedef uint16_t EtcUS __attribute__((vector_size(ETC_VEC)));
 
-/* Four bytes anywhere. */
+/* Four bytes at any address. */
 typedef uint32_t EtcWord __attribute__((aligned(1), may_alias));
 
 typedef int16_t EtcEight __attribute__((vector_size(16)));
 
-/* Bytes whose terms one etc_dot adds. */
+/* The number of bytes whose products one etc_dot adds up. */
 #define ETC_TERM_BYTES (ETC_LANES * ETC_TERMS)
 typedef uint8_t EtcTermBytes __attribute__((vector_size(ETC_TERM_BYTES)));
 
 typedef int8_t EtcTermSigned __attribute__((vector_size(ETC_TERM_BYTES)));
 
-/* k terms of a tile: rows of a meet vectors of b. */
+/* The operands of k terms of a tile: rows of a and vectors of b. */
 typedef struct EtcTerms {
     const float *a, *b;
-    int64_t a_row, a_step, b_row, k; /* floats from a row, and a term of a, to the next */
+    int64_t a_row, a_step, b_row, k; /* floats to the next row of a, term of a, row of b; terms */
 } EtcTerms;
 
 ETC_INLINE EtcF etc_splat(float f)
@@ -49,7 +50,8 @@ ETC_INLINE EtcI etc_splat_i32(int32_t i)
     return v;
 }
 
-/* C has no ?: on vectors. */
+/* Returns the lanes of `yes` if those of the mask are set, else the lanes of `no`.  C has no ?: on
+ * vectors. */
 ETC_INLINE EtcF etc_select(EtcI mask, EtcF yes, EtcF no)
 {
     return (EtcF)((mask & (EtcI)yes) | (~mask & (EtcI)no));
@@ -60,7 +62,7 @@ ETC_INLINE EtcF etc_select(EtcI mask, EtcF yes, EtcF no)
 ETC_INLINE EtcF etc_load_by_lane(const float *p, int64_t n)
 {
     EtcF v = ETC_REP(0.0f);
-    for (int i = 0; i < (ETC_LANES - 1); i++) { /* a bound gcc knows: n may be negative */
+    for (int i = 0; i < (ETC_LANES - 1); i++) { /* gcc knows this bound; n may be negative */
         if (i < n) {
             v[i] = p[i];
         }
@@ -115,13 +117,13 @@ ETC_INLINE void etc_mix_by_lane(EtcS a, EtcS b, EtcI *low, EtcI *high)
     *high = (EtcI)h;
 }
 
-/* The floats whose halves are in the low 16 bits of lanes, the others being 0. */
+/* Converts the halves in the low 16 bits of the lanes to floats.  The high 16 bits are 0. */
 ETC_INLINE EtcF etc_half_by_lane(EtcI h)
 {
     const EtcI size = h & 0x7fff;
-    const EtcI top = (EtcI)(size > 0x7bff) & 0x38000000; /* infinities and NaN */
+    const EtcI top = (EtcI)(size > 0x7bff) & 0x38000000; /* set for infinities and NaN */
     const EtcF normal = (EtcF)((size << 13) + 0x38000000 + top);
-    const EtcF small = (EtcF)(size + 0x3f000000) - etc_splat(0.5f); /* units of 2^-24 */
+    const EtcF small = (EtcF)(size + 0x3f000000) - etc_splat(0.5f); /* size is in units of 2^-24 */
     return (EtcF)((EtcI)etc_select((EtcI)(size < 0x400), small, normal) | ((h & 0x8000) << 16));
 }
 

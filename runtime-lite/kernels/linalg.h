@@ -1,23 +1,23 @@
-/* linalg.h -- matrices taken apart: LU, Cholesky and QR factors, eigenvalues, singular values, and
- * systems of triangular equations.
+/* linalg.h -- LU, Cholesky and QR factors, eigenvalues, singular values, and triangular systems.
  *
- * LU, Cholesky and QR follow LAPACK's getrf, potrf and geqrf, its choice of pivots and signs
- * included.  Eigenvalues and singular values come of one-sided Jacobi rotations (Hestenes), which
- * need no memory but that of the results; eigenvectors and singular vectors are LAPACK's up to their
- * signs.  Numbers are kept in the dtype of the matrix; sums and products of them are double.
- */
+ * LU, Cholesky and QR follow LAPACK's getrf, potrf and geqrf, with its choice of pivots and
+ * signs.  Eigenvalues and singular values are computed by one-sided Jacobi rotations (Hestenes),
+ * which need no memory but that of the results.  Eigenvectors and singular vectors are those of
+ * LAPACK up to their signs.  Numbers are stored in the dtype of the matrix; sums and products of
+ * them are double. */
 #ifndef ETC_LINALG_H
 #define ETC_LINALG_H
 
 #include "runtime-lite/kernels/core.h"
 
-/* Batches of row-major matrices one after the other; what m, n, k and flag are, the core says. */
+/* The sizes of batches of row-major matrices, which are stored one after the other.  Each function
+ * says what m, n, k and flag mean to it. */
 typedef struct EtcFactor {
-    int32_t is_double, flag; /* else float */
+    int32_t is_double, flag; /* is_double 0: numbers are float */
     int64_t batches, m, n, k;
 } EtcFactor;
 
-/* Rows and columns anywhere in memory; what is only read has no `to`. */
+/* A matrix whose rows and columns have any strides.  `to` is NULL if the matrix is only read. */
 typedef struct EtcMatrix {
     const void *from;
     void *to;
@@ -49,7 +49,7 @@ ETC_INLINE void etc_matrix_put(const EtcMatrix *a, int64_t i, int64_t j, double 
     etc_real_put(a->to, a->at + (i * a->row) + (j * a->column), a->is_double, v);
 }
 
-/* Matrix `batch` of those of m rows and n columns. */
+/* Returns matrix `batch` of a sequence of matrices of m rows and n columns. */
 ETC_INLINE EtcMatrix etc_matrix_of(const void *from, void *to, int64_t batch, int64_t m, int64_t n,
                                    int32_t is_double)
 {
@@ -77,7 +77,7 @@ ETC_INLINE double etc_real_abs(double v)
     return (v < 0.0) ? -v : v;
 }
 
-/* row i -= by * row k, columns [from, n) */
+/* Subtracts row k of b times `by` from row i of a, in columns from .. n - 1. */
 ETC_OUTLINE void etc_row_subtract(const EtcMatrix *a, int64_t i, const EtcMatrix *b, int64_t k,
                                  double by, int64_t from, int64_t n)
 {
@@ -95,7 +95,7 @@ ETC_OUTLINE double etc_column_dot(const EtcMatrix *a, int64_t i, int64_t j, int6
     return sum;
 }
 
-/* Swaps columns i and j, or of a turned matrix rows. */
+/* Swaps columns i and j of a matrix of m rows.  For a transposed matrix these are rows. */
 ETC_OUTLINE void etc_column_swap(const EtcMatrix *a, int64_t i, int64_t j, int64_t m)
 {
     for (int64_t r = 0; (i != j) && (r < m); r++) {
@@ -107,7 +107,7 @@ ETC_OUTLINE void etc_column_swap(const EtcMatrix *a, int64_t i, int64_t j, int64
 
 /* -- LU and Cholesky ----------------------------------------------------------------------- */
 
-/* The row of the largest element in column k from row k on. */
+/* Returns the row of the element with the largest magnitude in column k from row k on. */
 ETC_INLINE int64_t etc_lu_pivot(const EtcMatrix *a, int64_t k, int64_t m)
 {
     int64_t best = k;
@@ -119,7 +119,8 @@ ETC_INLINE int64_t etc_lu_pivot(const EtcMatrix *a, int64_t k, int64_t m)
     return best;
 }
 
-/* In place; returns the number, from 1, of the first pivot that is 0, or 0. */
+/* Replaces a, m by n, by its LU factors.  Returns the number, from 1, of the first pivot that is
+ * 0, or 0 if there is none. */
 ETC_INLINE int32_t etc_lu_one(const EtcMatrix *a, int64_t m, int64_t n, int32_t *pivot)
 {
     const EtcMatrix turned = etc_matrix_turned(a);
@@ -141,7 +142,8 @@ ETC_INLINE int32_t etc_lu_one(const EtcMatrix *a, int64_t m, int64_t n, int32_t 
     return info;
 }
 
-/* LU factors of x, m by n: L below the diagonal, its own of ones left out, and U. */
+/* Writes the LU factors of x, m by n, to y: L below the diagonal, without its diagonal of ones, and
+ * U. */
 ETC_OUTLINE void etc_lu_factor(const void *x, void *y, int32_t *pivots, int32_t *info,
                                const EtcFactor *g)
 {
@@ -153,7 +155,7 @@ ETC_OUTLINE void etc_lu_factor(const void *x, void *y, int32_t *pivots, int32_t 
     }
 }
 
-/* Rows of the identity in the order that `n` swaps of rows leave them in, turned. */
+/* Writes to p the transpose of the m by m identity after n swaps of its rows. */
 ETC_INLINE void etc_lu_order(const int32_t *pivot, int64_t n, const EtcMatrix *p, int64_t m)
 {
     for (int64_t i = 0; i < m; i++) {
@@ -169,8 +171,8 @@ ETC_INLINE void etc_lu_order(const int32_t *pivot, int64_t n, const EtcMatrix *p
     }
 }
 
-/* p, l and u of m by n factors and their k pivots, so that p l u is what they are of; l and u NULL:
- * p alone. */
+/* Writes p, l and u from the m by n factors x and their k pivots, so that p l u is the factored
+ * matrix.  If l and u are NULL, only p is written. */
 ETC_OUTLINE void etc_lu_unpack(const void *x, const int32_t *pivots, void *p, void *l, void *u,
                                const EtcFactor *g)
 {
@@ -195,8 +197,8 @@ ETC_OUTLINE void etc_lu_unpack(const void *x, const int32_t *pivots, void *p, vo
     }
 }
 
-/* The lower factor in place, zeros above; returns the number, from 1, of the first leading part
- * that is not positive definite, or 0. */
+/* Replaces a by its lower factor, with zeros above the diagonal.  Returns the number, from 1, of
+ * the first leading part that is not positive definite, or 0 if there is none. */
 ETC_INLINE int32_t etc_cholesky_one(const EtcMatrix *a, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -219,7 +221,8 @@ ETC_INLINE int32_t etc_cholesky_one(const EtcMatrix *a, int64_t n)
     return 0;
 }
 
-/* x, n by n, as L L^T, of which the lower triangle is read; flag: as U^T U, of the upper one. */
+/* Factors x, n by n, into L L^T and writes L to y; the lower triangle of x is read.  With flag it
+ * factors x into U^T U and writes U; the upper triangle is read. */
 ETC_OUTLINE void etc_cholesky(const void *x, void *y, int32_t *info, const EtcFactor *g)
 {
     for (int64_t b = 0; b < g->batches; b++) {
@@ -235,7 +238,7 @@ ETC_OUTLINE void etc_cholesky(const void *x, void *y, int32_t *info, const EtcFa
 
 enum { ETC_TRIANGLE_UPPER = 1, ETC_TRIANGLE_RIGHT = 2, ETC_TRIANGLE_OF_ONES = 4 };
 
-/* The rows of a, and with `columns` the columns too, from the last to the first. */
+/* Returns a with its rows in reverse order.  If `columns` is set, its columns are reversed too. */
 ETC_INLINE EtcMatrix etc_matrix_reversed(const EtcMatrix *a, int64_t n, int columns)
 {
     const EtcMatrix r = {a->from,
@@ -247,7 +250,8 @@ ETC_INLINE EtcMatrix etc_matrix_reversed(const EtcMatrix *a, int64_t n, int colu
     return r;
 }
 
-/* b = a^-1 b in place, a lower, n by n; b has k columns. */
+/* Computes b = a^-1 b in place, where a is a lower triangle, n by n, and b has k columns.
+ * of_ones: the diagonal of a is ones and is not read. */
 ETC_INLINE void etc_solve_one(const EtcMatrix *a, const EtcMatrix *b, int64_t n, int64_t k,
                               int of_ones)
 {
@@ -261,8 +265,8 @@ ETC_INLINE void etc_solve_one(const EtcMatrix *a, const EtcMatrix *b, int64_t n,
     }
 }
 
-/* y = a^-1 x, or from the right x a^-1, where x is m by n; flag: ETC_TRIANGLE_*.  The other triangle
- * of a is not read, nor is a diagonal of ones. */
+/* Computes y = a^-1 x, or x a^-1 with ETC_TRIANGLE_RIGHT, where x is m by n.  flag: ETC_TRIANGLE_*.
+ * The other triangle of a is not read, nor is a diagonal of ones. */
 ETC_OUTLINE void etc_solve_triangular(const void *a, const void *x, void *y, const EtcFactor *g)
 {
     const int is_right = (g->flag & ETC_TRIANGLE_RIGHT) != 0;
@@ -287,7 +291,7 @@ ETC_OUTLINE void etc_solve_triangular(const void *a, const void *x, void *y, con
 
 /* -- QR ------------------------------------------------------------------------------------ */
 
-/* The length of column j from row i on; no square overflows. */
+/* Returns the length of column j from row i on.  No square overflows. */
 ETC_OUTLINE double etc_column_norm(const EtcMatrix *a, int64_t i, int64_t j, int64_t m)
 {
     double top = 0.0, sum = 0.0;
@@ -302,7 +306,8 @@ ETC_OUTLINE double etc_column_norm(const EtcMatrix *a, int64_t i, int64_t j, int
     return (top > 0.0) ? (top * __builtin_sqrt(sum)) : top;
 }
 
-/* Column c of y becomes (I - tau v v^T) of it, where v is column j of a from row j on, 1 first. */
+/* Multiplies column c of y by I - tau v v^T, where v is column j of a from row j on with 1 as
+ * its first element. */
 ETC_OUTLINE void etc_reflect(const EtcMatrix *a, int64_t j, double tau, const EtcMatrix *y,
                             int64_t c, int64_t m)
 {
@@ -317,7 +322,8 @@ ETC_OUTLINE void etc_reflect(const EtcMatrix *a, int64_t j, double tau, const Et
     }
 }
 
-/* The reflector that makes column j zero below the diagonal takes its place there; returns tau. */
+/* Computes the reflector that makes column j zero below the diagonal, and stores it there.  Returns
+ * tau. */
 ETC_INLINE double etc_reflector(const EtcMatrix *a, int64_t j, int64_t m)
 {
     const double first = etc_matrix_get(a, j, j), rest = etc_column_norm(a, j + 1, j, m);
@@ -332,7 +338,8 @@ ETC_INLINE double etc_reflector(const EtcMatrix *a, int64_t j, int64_t m)
     return (beta - first) / beta;
 }
 
-/* QR factors of x, m by n: R, and below it reflectors, whose factors go to tau. */
+/* Writes the QR factors of x, m by n, to y: R, and below it the reflectors, whose factors are
+ * written to tau. */
 ETC_OUTLINE void etc_geqrf(const void *x, void *y, void *tau, const EtcFactor *g)
 {
     const int64_t k = etc_min_i64(g->m, g->n);
@@ -352,8 +359,8 @@ ETC_OUTLINE void etc_geqrf(const void *x, void *y, void *tau, const EtcFactor *g
 
 enum { ETC_REFLECT_RIGHT = 1, ETC_REFLECT_TURNED = 2 };
 
-/* y = Q x, or from the right x Q, where x is m by n and Q is made of the k columns of a; flag:
- * ETC_REFLECT_*, `turned` for Q^T. */
+/* Computes y = Q x, or x Q with ETC_REFLECT_RIGHT, where x is m by n and Q is the product of the
+ * reflectors in the k columns of a.  flag: ETC_REFLECT_*; ETC_REFLECT_TURNED takes Q^T. */
 ETC_OUTLINE void etc_ormqr(const void *a, const void *tau, const void *x, void *y,
                            const EtcFactor *g)
 {
@@ -378,10 +385,10 @@ ETC_OUTLINE void etc_ormqr(const void *a, const void *tau, const void *x, void *
 
 /* -- rotations ----------------------------------------------------------------------------- */
 
-/* Sweeps over all pairs of columns; a dozen are usual. */
+/* The most sweeps over all pairs of columns; a dozen are usual. */
 enum { ETC_JACOBI_SWEEPS = 60 };
 
-/* Columns i and j of a turn by the angle of cosine c and sine s. */
+/* Rotates columns i and j of a by the angle that has cosine c and sine s. */
 ETC_OUTLINE void etc_column_turn(const EtcMatrix *a, int64_t i, int64_t j, int64_t m, double c,
                                 double s)
 {
@@ -392,8 +399,8 @@ ETC_OUTLINE void etc_column_turn(const EtcMatrix *a, int64_t i, int64_t j, int64
     }
 }
 
-/* Makes columns i and j of x orthogonal, and turns those of v alike; 0: they were.  Lengths below
- * `least` count as that. */
+/* Rotates columns i and j of x so that they become orthogonal, and those of v, unless NULL, by
+ * the same angle.  Returns 0 if they were orthogonal.  Lengths below `least` count as `least`. */
 ETC_INLINE int etc_jacobi_pair(const EtcMatrix *x, int64_t m, const EtcMatrix *v, int64_t n,
                                int64_t i, int64_t j, double tiny, double least)
 {
@@ -413,8 +420,9 @@ ETC_INLINE int etc_jacobi_pair(const EtcMatrix *x, int64_t m, const EtcMatrix *v
     return 1;
 }
 
-/* Turns pairs of the n columns of x, m rows, and those of v, n rows or NULL, until columns of x are
- * orthogonal.  Returns the length below which a column is nothing but rounding. */
+/* Rotates pairs of the n columns of x, which has m rows, until all are orthogonal.  The columns
+ * of v, which has n rows or is NULL, are rotated by the same angles.  Returns the length below
+ * which a column of x is only rounding error. */
 ETC_OUTLINE double etc_jacobi(const EtcMatrix *x, int64_t m, const EtcMatrix *v, int64_t n)
 {
     const double tiny = ((x->is_double != 0) ? 2.2204460492503131e-16 : 1.1920928955078125e-07) *
@@ -436,7 +444,7 @@ ETC_OUTLINE double etc_jacobi(const EtcMatrix *x, int64_t m, const EtcMatrix *v,
     return least;
 }
 
-/* Column j of x divided by `by`. */
+/* Divides column j of x by `by`. */
 ETC_OUTLINE void etc_column_divide(const EtcMatrix *x, int64_t j, int64_t m, double by)
 {
     for (int64_t r = 0; r < m; r++) {
@@ -446,13 +454,13 @@ ETC_OUTLINE void etc_column_divide(const EtcMatrix *x, int64_t j, int64_t m, dou
 
 /* -- eigenvalues --------------------------------------------------------------------------- */
 
-/* Element (i, j) of a symmetric matrix, of which one triangle counts. */
+/* Returns element (i, j) of a symmetric matrix, of which only one triangle is read. */
 ETC_INLINE double etc_symmetric_get(const EtcMatrix *a, int64_t i, int64_t j, int is_upper)
 {
     return ((i > j) == (is_upper != 0)) ? etc_matrix_get(a, j, i) : etc_matrix_get(a, i, j);
 }
 
-/* The largest sum of the absolute elements of a row: no eigenvalue is larger. */
+/* Returns the largest sum of the absolute elements of a row.  No eigenvalue is larger. */
 ETC_INLINE double etc_symmetric_bound(const EtcMatrix *a, int64_t n, int is_upper)
 {
     double top = 0.0;
@@ -466,7 +474,7 @@ ETC_INLINE double etc_symmetric_bound(const EtcMatrix *a, int64_t n, int is_uppe
     return top;
 }
 
-/* v^T a v, v column j of x */
+/* Returns v^T a v, where v is column j of x. */
 ETC_INLINE double etc_rayleigh(const EtcMatrix *a, const EtcMatrix *x, int64_t j, int64_t n,
                                int is_upper)
 {
@@ -481,8 +489,8 @@ ETC_INLINE double etc_rayleigh(const EtcMatrix *a, const EtcMatrix *x, int64_t j
     return sum;
 }
 
-/* Puts n values in order, the columns of x and of y, unless NULL, with them; down: the largest
- * first. */
+/* Sorts n values, and with them the columns of x and, unless it is NULL, of y.  down: the
+ * largest comes first, else the smallest. */
 ETC_INLINE void etc_columns_order(void *values, int64_t at, int64_t n, int down, const EtcMatrix *x,
                                   int64_t x_rows, const EtcMatrix *y)
 {
@@ -501,8 +509,10 @@ ETC_INLINE void etc_columns_order(void *values, int64_t at, int64_t n, int down,
     }
 }
 
-/* With a shift to positive definite, the columns that rotations make of a symmetric matrix are its
- * eigenvectors, each by its eigenvalue longer, which lies between one and three times the bound. */
+/* Computes the eigenvalues of a symmetric matrix, and its eigenvectors as the columns of x.  The
+ * matrix a / bound + 2 I is positive definite, because its eigenvalues are from 1 to 3.  The
+ * columns that rotations make of it are the eigenvectors, each multiplied by its eigenvalue in
+ * that matrix. */
 ETC_INLINE void etc_eigh_one(const EtcMatrix *a, const EtcMatrix *x, void *values, int64_t at,
                              int64_t n, int is_upper)
 {
@@ -522,8 +532,8 @@ ETC_INLINE void etc_eigh_one(const EtcMatrix *a, const EtcMatrix *x, void *value
     etc_columns_order(values, at, n, 0, x, n, NULL);
 }
 
-/* Eigenvalues of symmetric x, n by n, the least first, and the vectors as columns; flag: the upper
- * triangle counts, else the lower one. */
+/* Computes the eigenvalues of a symmetric matrix x, n by n, the smallest first, and the
+ * eigenvectors as columns.  flag: the upper triangle is read, else the lower one. */
 ETC_OUTLINE void etc_eigh(const void *x, void *values, void *vectors, const EtcFactor *g)
 {
     for (int64_t b = 0; b < g->batches; b++) {
@@ -535,7 +545,7 @@ ETC_OUTLINE void etc_eigh(const void *x, void *values, void *vectors, const EtcF
 
 /* -- singular values ----------------------------------------------------------------------- */
 
-/* The row of x whose first j elements are the shortest. */
+/* Returns the row of x whose first j elements are the shortest vector. */
 ETC_INLINE int64_t etc_shortest_row(const EtcMatrix *x, int64_t j, int64_t m)
 {
     double least = 0.0;
@@ -551,8 +561,9 @@ ETC_INLINE int64_t etc_shortest_row(const EtcMatrix *x, int64_t j, int64_t m)
     return best;
 }
 
-/* Column j of x becomes a unit vector that is orthogonal to all before it (Gram and Schmidt, twice):
- * what they leave of the axis that is farthest from them. */
+/* Replaces column j of x by a unit vector that is orthogonal to all columns before it.  It takes
+ * the axis that is farthest from them, and subtracts its projections on them (Gram and Schmidt,
+ * twice). */
 ETC_INLINE void etc_column_complete(const EtcMatrix *x, int64_t j, int64_t m)
 {
     const int64_t axis = etc_shortest_row(x, j, m);
@@ -569,7 +580,7 @@ ETC_INLINE void etc_column_complete(const EtcMatrix *x, int64_t j, int64_t m)
     etc_column_divide(x, j, m, etc_column_norm(x, 0, j, m));
 }
 
-/* a = x diag(s) v^T, m >= n: x has m rows and `columns`, v is n by n. */
+/* Factors a into x diag(s) v^T for m >= n.  x has m rows and `columns` columns, and v is n by n. */
 ETC_INLINE void etc_svd_one(const EtcMatrix *a, const EtcMatrix *x, const EtcMatrix *v, void *s,
                             int64_t at, int64_t m, int64_t n, int64_t columns)
 {
@@ -594,8 +605,8 @@ ETC_INLINE void etc_svd_one(const EtcMatrix *a, const EtcMatrix *x, const EtcMat
     }
 }
 
-/* x, m by n, as u diag(s) v, the largest of s first; u has k columns and v as many rows, or with
- * flag u has m and v has n. */
+/* Factors x, m by n, into u diag(s) v, with the largest of s first.  u has min(m, n) columns and
+ * v has as many rows.  With flag, u has m columns and v has n rows. */
 ETC_OUTLINE void etc_svd(const void *x, void *u, void *s, void *v, const EtcFactor *g)
 {
     const int is_wide = g->m < g->n;

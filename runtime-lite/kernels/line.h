@@ -1,6 +1,6 @@
 /* line.h -- rows of images laid out for vectors: padded, and every stride-th element together.
  *
- * What is written ends on a whole vector, so a line needs a vector of room behind it.
+ * The functions write whole vectors, so there must be room for one more vector behind a line.
  */
 #ifndef ETC_LINE_H
 #define ETC_LINE_H
@@ -9,7 +9,7 @@
 
 ETC_INLINE void etc_fill(float *y, int64_t n, float value)
 {
-    if (n > 0) { /* mostly all: compilers make a call of a loop */
+    if (n > 0) { /* This is usually all.  Compilers turn the loop into a call. */
         etc_storeu(y, etc_splat(value));
     }
     for (int64_t i = ETC_LANES; i < n; i += ETC_LANES) {
@@ -17,7 +17,7 @@ ETC_INLINE void etc_fill(float *y, int64_t n, float value)
     }
 }
 
-/* n floats, `stride` apart. */
+/* Copies n floats of x that are `stride` apart to y. */
 ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
 {
     if (stride == 1) {
@@ -38,7 +38,8 @@ ETC_INLINE void etc_every(const float *x, int64_t stride, float *y, int64_t n)
     }
 }
 
-/* The same for strides 1 and 2, and zeros behind them up to `columns`. */
+/* Copies n floats like etc_every, with a stride of 1 or 2, and writes zeros behind them up to
+ * `columns`. */
 ETC_INLINE void etc_every_then_zeros(const float *x, int64_t stride, float *y, int64_t n,
                                      int64_t columns)
 {
@@ -52,17 +53,18 @@ ETC_INLINE void etc_every_then_zeros(const float *x, int64_t stride, float *y, i
     }
 }
 
-/* n / stride, rounded up; n is not negative. */
+/* Returns n / stride, rounded up.  n is not negative. */
 ETC_INLINE int64_t etc_steps_up(int64_t n, int64_t stride)
 {
     return (stride == 1) ? n : ((stride == 2) ? ((n + 1) / 2) : ((n + stride - 1) / stride));
 }
 
-/* y[i] = x[ix + i * stride] for i < n, and `pad` outside [0, size) and up to `columns`. */
+/* Sets y[i] = x[ix + i * stride] for i < n if that index is in [0, size).  Writes `pad` to the
+ * other elements of y up to `columns`. */
 ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t stride, float pad,
                          float *y, int64_t n, int64_t columns)
 {
-    int64_t from = 0, to = 0; /* those inside */
+    int64_t from = 0, to = 0; /* elements from .. to - 1 of y come from x */
     if (ix < 0) {
         from = etc_min_i64(etc_steps_up(-ix, stride), n);
     }
@@ -84,9 +86,9 @@ ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t strid
     etc_fill(y + to, columns - to, pad);
 }
 
-/* Rows iy .. iy + rows - 1 of a plane, each as `stride` lines of `line` floats: line p holds the
- * padded row's elements p, p + stride, p + 2 stride ...  Tap kx of output ox then is element
- * ox + kx dilation / stride of line kx dilation % stride. */
+/* Writes rows iy .. iy + rows - 1 of a plane, each as `stride` lines of `line` floats.  Line p
+ * holds the elements p, p + stride, p + 2 stride, ... of the padded row.  So tap kx of output ox
+ * is element ox + kx dilation / stride of line kx dilation % stride. */
 ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int64_t iy,
                                 int64_t rows, int64_t stride, int64_t left, float pad, int64_t line,
                                 float *to)
@@ -104,8 +106,9 @@ ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int6
     }
 }
 
-/* Floats of such a line: what the taps of ow outputs reach in whole vectors, which is what is
- * written, and two more: lanes behind the last output may read them, and copies end in them. */
+/* Returns the floats of a line of etc_spread_rows.  It has the whole vectors that the taps of ow
+ * outputs reach; these are written.  Two more vectors follow, because lanes behind the last
+ * output may read them and copies may end in them. */
 ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64_t dilation)
 {
     const int64_t reach = ow + (((kw - 1) * dilation) / stride);

@@ -1,14 +1,13 @@
-/* math.h -- elementary functions of our own: vectors of float, and the double ones beneath some.
+/* math.h -- elementary functions on vectors of float, and those in double that some of them use.
  *
- * The stated errors are in units in the last place of the exact result, the largest that a sweep
- * of four million floats of all magnitudes shows against float64.
- */
+ * The stated errors are in units in the last place of the exact result.  They are the largest
+ * errors that a sweep of four million floats of all magnitudes shows against float64. */
 #ifndef ETC_MATH_H
 #define ETC_MATH_H
 
 #include "runtime-lite/kernels/vec.h"
 
-/* c[0] + c[1] x + ... + c[n-1] x^(n-1) by Horner. */
+/* Returns c[0] + c[1] x + ... + c[n-1] x^(n-1) by Horner's rule. */
 ETC_INLINE EtcF etc_poly(EtcF x, const float *c, int n)
 {
     EtcF y = etc_splat(c[n - 1]);
@@ -19,15 +18,16 @@ ETC_INLINE EtcF etc_poly(EtcF x, const float *c, int n)
     return y;
 }
 
-/* x = n ln2 + r with |r| <= ln2 / 2; gives r, e^r - 1 - r, and 2^n as the product of two normal
- * floats, since n reaches from -150 to 128.  x lies in [-104, 89] or is NaN. */
+/* Splits x into n ln2 + r with |r| <= ln2 / 2.  Returns r, and stores e^r - 1 - r in *rest.  2^n
+ * is the product of the normal floats *s1 and *s2, because n is from -150 to 128.  x is in
+ * [-104, 89] or NaN. */
 ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *s1, EtcF *s2)
 {
     const float c[5] = {5.000000000e-01f, 1.666657776e-01f, 4.166655615e-02f, 8.363173343e-03f,
                         1.392617589e-03f};
     const EtcF t = etc_fma(x, etc_k(1.44269504), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
     const EtcF n = t - etc_k(12582912.0);
-    EtcF r = etc_fma(n, etc_k(-6.9314575195e-01), x); /* exact: 15 bits */
+    EtcF r = etc_fma(n, etc_k(-6.9314575195e-01), x); /* exact: the constant has 15 bits */
     r = etc_fma(n, etc_k(-1.4286067653e-06), r);
     const EtcI i = (EtcI)((EtcU)t - 0x4b400000u);
     const EtcI half = i >> 1;
@@ -37,18 +37,18 @@ ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *s1, EtcF *s2)
     return r;
 }
 
-/* e^x within 0.85. */
+/* Returns e^x within 0.85. */
 ETC_INLINE EtcF etc_vexp(EtcF x)
 {
     EtcF rest, s1, s2;
     const EtcF z = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
     const EtcF r = etc_exp_reduce(z, &rest, &s1, &s2);
-    const EtcF sum = etc_k(1.0) + r; /* what it rounds away joins the rest */
+    const EtcF sum = etc_k(1.0) + r; /* its rounding error is added to rest */
     const EtcF p = sum + (rest + ((etc_k(1.0) - sum) + r));
     return (p * s1) * s2;
 }
 
-/* e^x - 1 within 1.1. */
+/* Returns e^x - 1 within 1.1. */
 ETC_INLINE EtcF etc_vexpm1(EtcF x)
 {
     EtcF rest, s1, s2;
@@ -60,7 +60,7 @@ ETC_INLINE EtcF etc_vexpm1(EtcF x)
     return etc_select((EtcI)(etc_vabs(x) < etc_k(1e-10)), x, y);
 }
 
-/* ln x within 0.8. */
+/* Returns ln x within 0.8. */
 ETC_INLINE EtcF etc_vlog(EtcF x)
 {
     const float c[9] = {3.333333135e-01f,  -2.499999702e-01f, 2.000071555e-01f,
@@ -79,17 +79,17 @@ ETC_INLINE EtcF etc_vlog(EtcF x)
     y = etc_fma(n, etc_k(6.9314575195e-01), y);
     y = etc_select((EtcI)(x == etc_splat(__builtin_inff())), x, y);
     y = etc_select((EtcI)(x == etc_k(0.0)), etc_splat(-__builtin_inff()), y);
-    /* x - x: NaN of NaN; below zero 0 / 0 */
+    /* For NaN, x - x is NaN.  Numbers below zero give 0 / 0. */
     return etc_select((EtcI)(x >= etc_k(0.0)), y, (x - x) / etc_k(0.0));
 }
 
-/* 1 / (1 + e^-x) within 2.1; 0 where that is subnormal. */
+/* Returns 1 / (1 + e^-x) within 2.1, or 0 if that is subnormal. */
 ETC_INLINE EtcF etc_vsigmoid(EtcF x)
 {
     return etc_k(1.0) / (etc_k(1.0) + etc_vexp(-x));
 }
 
-/* tanh x within 0.95. */
+/* Returns tanh x within 0.95. */
 ETC_INLINE EtcF etc_vtanh(EtcF x)
 {
     const float c[7] = {-3.333333135e-01f, 1.333312839e-01f, -5.393479019e-02f, 2.166011557e-02f,
@@ -101,7 +101,7 @@ ETC_INLINE EtcF etc_vtanh(EtcF x)
     return (EtcF)((EtcU)y | ((EtcU)x & 0x80000000u));
 }
 
-/* The error function within 1.2. */
+/* Returns the error function of x within 1.2. */
 ETC_INLINE EtcF etc_verf(EtcF x)
 {
     const float c[6] = {1.283791512e-01f,  -3.761252761e-01f, 1.128219441e-01f,
@@ -141,7 +141,7 @@ ETC_INLINE double etc_from_bits_f64(uint64_t u)
     return d;
 }
 
-/* e^x within 2 units of double. */
+/* Returns e^x within 2 units of double. */
 ETC_INLINE double etc_exp_f64(double x)
 {
     const double c[11] = {5.00000000000000000e-01, 1.66666666666666713e-01, 4.16666666666666713e-02,
@@ -164,7 +164,7 @@ ETC_INLINE double etc_exp_f64(double x)
     return ((p + 1.0) * s1) * s2;
 }
 
-/* ln x within 2 units of double. */
+/* Returns ln x within 2 units of double. */
 ETC_INLINE double etc_log_f64(double x)
 {
     const double c[8] = {6.66666666666666630e-01, 4.00000000000008793e-01, 2.85714285708036142e-01,
@@ -183,14 +183,15 @@ ETC_INLINE double etc_log_f64(double x)
     double m = etc_from_bits_f64((u & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd));
     double f = m - 1.0, s = f / (2.0 + f), s2 = s * s, n = (double)e;
     double y = ((s * s2) * etc_poly_f64(s2, c, 8)) + (n * 1.90821492927058770e-10);
-    /* 2 s = f - s f: f is exact, so the rounding of s weighs less */
+    /* 2 s is f - s f.  f is exact, so the rounding error of s has less weight. */
     return (n * 6.93147180369123816e-01) + (f - ((s * f) - y));
 }
 
-/* x^y as PyTorch has it: 1/2 is the square root, a small integer is multiplied out. */
+/* Returns x^y as PyTorch computes it.  If y is a small integer, the power is multiplied out; if
+ * it is 1/2, the power is the square root. */
 ETC_INLINE double etc_pow_f64(double x, double y)
 {
-    double whole = (__builtin_fabs(y) < 9e15) ? (double)(int64_t)y : y; /* huge ones are even */
+    double whole = (__builtin_fabs(y) < 9e15) ? (double)(int64_t)y : y; /* huge y are even */
     int is_odd = (whole == y) && (__builtin_fabs(y) < 9e15) && (((int64_t)y & 1) != 0);
     if ((whole == y) && (__builtin_fabs(y) <= 64.0)) {
         double r = 1.0, b = x;
@@ -217,9 +218,9 @@ ETC_INLINE double etc_pow_f64(double x, double y)
     return ((x < 0.0) && is_odd) ? -r : r;
 }
 
-/* x = q pi/2 + r with |r| <= pi/4, for a float; returns q mod 4.  Below 2^20 pi/2 in three pieces
- * is exact enough; above, the 24 bits of x meet the 96 bits of 2/pi that matter mod 4 (Payne and
- * Hanek 1983). */
+/* Splits a float x into q pi/2 + r with |r| <= pi/4, and returns q mod 4.  Below 2^20, pi/2 in
+ * three pieces is exact enough.  Above, the 24 bits of x are multiplied by the 96 bits of 2/pi
+ * that matter mod 4 (Payne and Hanek 1983). */
 ETC_INLINE uint32_t etc_reduce_pi(float x, double *r)
 {
     const uint32_t two_over_pi[8] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
@@ -234,9 +235,9 @@ ETC_INLINE uint32_t etc_reduce_pi(float x, double *r)
     uint32_t u;
     __builtin_memcpy(&u, &x, sizeof u);
     uint64_t m = (u & 0x007fffffu) | 0x00800000u;
-    uint32_t bit = ((u >> 23) & 0xffu) - 120u; /* of the table: weight 2^1 in that product */
+    uint32_t bit = ((u >> 23) & 0xffu) - 120u; /* the table's bit of weight 2^1 in the product */
     uint32_t w[3];
-    if (bit >= 135u) { /* infinity, NaN */
+    if (bit >= 135u) { /* x is infinite or NaN */
         *r = d - d;
         return 0;
     }
@@ -253,7 +254,7 @@ ETC_INLINE uint32_t etc_reduce_pi(float x, double *r)
     return (uint32_t)((x < 0.0f) ? (0u - q) : q) & 3u;
 }
 
-/* sin x, or cos x for shift 1, within 0.501. */
+/* Returns sin x, or cos x if shift is 1, within 0.501. */
 ETC_INLINE float etc_sin_shift(float x, uint32_t shift)
 {
     const double s[7] = {-1.66666666666666657e-01, 8.33333333333333148e-03,
@@ -293,8 +294,8 @@ ETC_INLINE EtcF etc_vcos(EtcF x)
     return y;
 }
 
-/* Returns the rest of a after whole b, which is exact: it has the sign of a, and is NaN where a is
- * infinite or b is 0. */
+/* Returns the exact remainder of a / b, whose quotient is truncated.  It has the sign of a.  It
+ * is NaN if a is infinite or b is 0. */
 ETC_INLINE double etc_fmod_f64(double a, double b)
 {
     double x = __builtin_fabs(a), y = __builtin_fabs(b), t = y;
@@ -304,13 +305,13 @@ ETC_INLINE double etc_fmod_f64(double a, double b)
     while ((y <= x) && (t <= (x * 0.5))) {
         t *= 2.0;
     }
-    for (; (y <= x) && (t >= y); t *= 0.5) { /* y times a power of two, halved down again */
+    for (; (y <= x) && (t >= y); t *= 0.5) { /* t is y times a power of two */
         x -= (x >= t) ? t : 0.0;
     }
     return __builtin_copysign(x, a);
 }
 
-/* Python's a % b: the sign of b. */
+/* Returns Python's a % b, which has the sign of b. */
 ETC_INLINE double etc_rem_f64(double a, double b)
 {
     const double r = etc_fmod_f64(a, b);
@@ -329,7 +330,7 @@ ETC_INLINE double etc_floor_f64(double x)
     return y - ((y > x) ? 1.0 : 0.0);
 }
 
-/* The largest integer that is at most a / b, from what fmod leaves. */
+/* Returns the largest integer that is at most a / b, computed from the remainder. */
 ETC_INLINE double etc_floordiv_f64(double a, double b)
 {
     const double m = etc_fmod_f64(a, b);
@@ -340,7 +341,8 @@ ETC_INLINE double etc_floordiv_f64(double a, double b)
     return (q == 0.0) ? __builtin_copysign(0.0, a / b) : etc_round_f64(q);
 }
 
-/* An integer 0 becomes 1, so that nothing traps: kernels refuse it before. */
+/* Returns b.  The variant for integers returns 1 for 0, so that no division traps; kernels refuse 0
+ * before. */
 ETC_INLINE EtcF etc_vdivisor(EtcF b)
 {
     return b;
@@ -378,7 +380,8 @@ ETC_INLINE EtcF etc_vrem(EtcF x, EtcF p)
     return y;
 }
 
-/* x^(p + q) within 0.501; q is small: the exponents of models are double. */
+/* Returns x^(p + q) within 0.501.  q is what p lacks of the exponent, because models have
+ * exponents in double. */
 ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
 {
     EtcF y = x;

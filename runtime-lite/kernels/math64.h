@@ -1,11 +1,13 @@
 /* math64.h -- elementary functions in double, one number at a time, within a few units of double.
- * Those of float that models seldom call are these, rounded: within 0.501 units of float. */
+ *
+ * The float functions that models seldom call are these, rounded: within 0.501 units of float.
+ * "Within 3" means 3 units in the last place of double. */
 #ifndef ETC_MATH64_H
 #define ETC_MATH64_H
 
 #include "runtime-lite/kernels/math.h"
 
-/* tanh x within 3. */
+/* Returns tanh x within 3. */
 ETC_OUTLINE double etc_tanh_f64(double x)
 {
     static const double c[9] = {
@@ -20,7 +22,7 @@ ETC_OUTLINE double etc_tanh_f64(double x)
     return (x < 0.0) ? -y : y;
 }
 
-/* e^x - 1 within 5: near zero 2 t / (1 - t) with t = tanh(x / 2). */
+/* Returns e^x - 1 within 5.  Near zero it is 2 t / (1 - t) with t = tanh(x / 2). */
 ETC_OUTLINE double etc_expm1_f64(double x)
 {
     if (__builtin_fabs(x) < 0.5) {
@@ -30,7 +32,8 @@ ETC_OUTLINE double etc_expm1_f64(double x)
     return etc_exp_f64(x) - 1.0;
 }
 
-/* The error function within 2: x + x P(x^2) below 1, then 1 - e^P(|x|) in three pieces. */
+/* Returns the error function of x within 2.  It is x + x P(x^2) below 1, then 1 - e^P(|x|) with
+ * P in three pieces. */
 ETC_OUTLINE double etc_erf_f64(double x)
 {
     static const double small[13] = {
@@ -66,8 +69,9 @@ ETC_OUTLINE double etc_erf_f64(double x)
     return (x < 0.0) ? -y : y;
 }
 
-/* The 53 bits m of a number at exponent e, times the 160 bits of 2/pi that matter mod 4, as a
- * fraction of a turn's quarter: mod 4 in *q, the signed rest times pi/2 returned. */
+/* Multiplies the 53 bits m of a number by the 160 bits of 2/pi, from `bit` on, that matter mod 4
+ * at its exponent.  The product counts quarter turns: *q becomes the nearest integer mod 4.
+ * Returns the signed rest times pi/2. */
 ETC_OUTLINE double etc_reduce_large(uint64_t m, uint32_t bit, uint32_t *q)
 {
     static const uint32_t two_over_pi[39] = {
@@ -78,7 +82,7 @@ ETC_OUTLINE double etc_reduce_large(uint64_t m, uint32_t bit, uint32_t *q)
         0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu, 0x3d0739f7u,
         0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u};
     const uint64_t half[2] = {m & 0xffffffffu, m >> 32};
-    uint32_t p[5] = {0, 0, 0, 0, 0}; /* lowest word first */
+    uint32_t p[5] = {0, 0, 0, 0, 0}; /* the lowest word first */
     for (int h = 0; h < 2; h++) {
         uint64_t carry = 0;
         for (int j = 0; (h + j) < 5; j++) {
@@ -96,7 +100,7 @@ ETC_OUTLINE double etc_reduce_large(uint64_t m, uint32_t bit, uint32_t *q)
     return (f + ((double)low * 1.17549435082228751e-38)) * 1.57079632679489662; /* low: 2^-126 */
 }
 
-/* sin x, or cos x for shift 1, within 2. */
+/* Returns sin x, or cos x if shift is 1, within 2. */
 ETC_OUTLINE double etc_sin_shift_f64(double x, uint32_t shift)
 {
     static const double s[7] = {-1.66666666666666657e-01, 8.33333333333333148e-03,
@@ -175,7 +179,7 @@ ETC_INLINE double etc_truncdiv_f64(double a, double b)
 
 /* -- logarithms ----------------------------------------------------------------------- */
 
-/* ln (1 + x): what the sum rounds away joins its logarithm. */
+/* Returns ln (1 + x).  The rounding error of the sum corrects the logarithm. */
 ETC_OUTLINE double etc_log1p_f64(double x)
 {
     const double u = 1.0 + x;
@@ -188,7 +192,7 @@ ETC_OUTLINE double etc_log1p_f64(double x)
     return etc_log_f64(u) - (((u - 1.0) - x) / u);
 }
 
-/* log2 x: exact for powers of two. */
+/* Returns log2 x, which is exact for powers of two. */
 ETC_OUTLINE double etc_log2_f64(double x)
 {
     const int is_tiny = x < 2.2250738585072014e-308;
@@ -253,7 +257,7 @@ ETC_OUTLINE double etc_tan_f64(double x)
     return (x == 0.0) ? x : (etc_sin_shift_f64(x, 0) / etc_sin_shift_f64(x, 1));
 }
 
-/* atan x = c + atan t, where c is 0, pi/4 or pi/2 and |t| < 0.4143. */
+/* Returns atan x as c + atan t, where c is 0, pi/4 or pi/2 and |t| < 0.4143. */
 ETC_OUTLINE double etc_atan_f64(double x)
 {
     static const double c[11] = {
@@ -265,11 +269,11 @@ ETC_OUTLINE double etc_atan_f64(double x)
     const int is_far = a > 2.4142135623730950, is_middle = (a > 0.41421356237309505) && !is_far;
     const double t = is_far ? (-1.0 / a) : (is_middle ? ((a - 1.0) / (a + 1.0)) : a), u = t * t;
     const double base = is_far ? 1.57079632679489662 : (is_middle ? 0.785398163397448310 : 0.0);
-    const double lost = base * 3.89817183251937553e-17; /* of pi/2, in units of it */
+    const double lost = base * 3.89817183251937553e-17; /* the rounding error of base */
     return __builtin_copysign(base + (t + (((t * u) * etc_poly_f64(u, c, 11)) + lost)), x);
 }
 
-/* The angle of the point (x, y), from -pi to pi. */
+/* Returns the angle of the point (x, y), from -pi to pi. */
 ETC_OUTLINE double etc_atan2_f64(double y, double x)
 {
     const double a = __builtin_fabs(y), b = __builtin_fabs(x);

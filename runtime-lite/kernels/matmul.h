@@ -1,30 +1,30 @@
 /* matmul.h -- y[m,n] = clamp(start + a[m,k] b, lo, hi).
  *
- * Each sum starts from 0, from the bias of its column or from what y holds, and takes its terms
- * in order of k by fused multiply-add.  b goes through panels of ETC_KB rows in `work`, unless it
- * lies in blocks.
+ * Each sum starts from 0, from the bias of its column or from the value in y.  It adds its terms in
+ * order of k by fused multiply-add.  Panels of ETC_KB rows of b are packed into `work`, unless b is
+ * stored in blocks.
  */
 #ifndef ETC_MATMUL_H
 #define ETC_MATMUL_H
 
 #include "runtime-lite/kernels/tile.h"
 
-/* How b lies. */
+/* The layout of b. */
 typedef enum EtcSide {
     ETC_BY_ROWS,    /* [k,n] */
-    ETC_BY_COLUMNS, /* [n,k], as the weight of a linear layer */
-    ETC_BY_BLOCKS   /* [blocks][k][ETC_TOGETHER]: blocks of columns, the last filled with zeros */
+    ETC_BY_COLUMNS, /* [n,k], like the weight of a linear layer */
+    ETC_BY_BLOCKS   /* [blocks][k][ETC_TOGETHER]: blocks of columns; zeros fill the last one */
 } EtcSide;
 
 typedef struct EtcMatmul {
     int64_t m, n, k;
-    int64_t a_row, b_row; /* floats from a row to the next; those of y are n apart */
-    float lo, hi;         /* -infinity and infinity: none */
-    EtcSide b_form;       /* b_row is of no use in blocks */
-    int32_t from_y;       /* sums start from y; bias is not read */
+    int64_t a_row, b_row; /* floats from a row to the next; the rows of y are n apart */
+    float lo, hi;         /* -infinity and infinity: there is no clamp */
+    EtcSide b_form;       /* ETC_BY_BLOCKS: b_row is not read */
+    int32_t from_y;       /* sums start from y, and bias is not read */
 } EtcMatmul;
 
-/* panel[k][width] from b[n][k]. */
+/* Packs b[n][k] into panel[k][width].  Columns n .. width - 1 become zero. */
 ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64_t n, float *panel,
                                  int64_t width)
 {
@@ -41,7 +41,8 @@ ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64
     }
 }
 
-/* Columns of b in blocks that are taken together: whole blocks, or an even part of one. */
+/* The columns of b that are taken together if b is in blocks: whole blocks, or a part of a block
+ * that divides it evenly. */
 #define ETC_BLOCK_PANEL \
     ((ETC_PANEL >= ETC_TOGETHER) ? ((ETC_PANEL / ETC_TOGETHER) * ETC_TOGETHER) \
                                  : ((ETC_PANEL >= 8) ? 8 : ((ETC_PANEL >= 4) ? 4 : 1)))
@@ -65,7 +66,7 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
         t.start = (g->from_y != 0) ? ETC_FROM_C
                                    : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
         int64_t k = 0;
-        do { /* once even where k is 0 */
+        do { /* The loop runs once even if k is 0. */
             t.k = etc_min_i64(g->k - k, ETC_KB);
             t.a = a + k;
             t.is_last = (k + t.k) == g->k;

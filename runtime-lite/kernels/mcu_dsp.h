@@ -1,8 +1,9 @@
-/* mcu_dsp.h -- Cortex-M4, M7 and M33: two products of 16 bits by an instruction.
+/* mcu_dsp.h -- Cortex-M4, M7 and M33, which have instructions that add two products of 16 bits.
  *
- * Weights lie as [channels / 2][k / 4][2][4], an odd last channel beside zeros; a panel as
- * [k / 4][4 pixels][4 numbers of 16 bits], those of terms 0, 2, 1, 3: what SXTB16 makes of four
- * bytes.  Inner steps are assembly, as gcc 12 hoists loads and then spills. */
+ * Weights are stored as [channels / 2][k / 4][2][4]; zeros stand in the place of a channel that
+ * an odd number of channels lacks.  A panel is [k / 4][4 pixels][4 numbers of 16 bits].  The
+ * four numbers are those of terms 0, 2, 1, 3, as SXTB16 makes them of four bytes.  Inner steps
+ * are assembly, because gcc 12 hoists loads and then spills registers. */
 #ifndef ETC_MCU_DSP_H
 #define ETC_MCU_DSP_H
 
@@ -21,7 +22,7 @@ ETC_INLINE uint32_t etc_mcu_word(const void *p)
     return v;
 }
 
-/* Three bytes, as four: the last is written again or of weight 0. */
+/* Copies three bytes as four.  The last byte is overwritten later, or its weight is 0. */
 ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
 {
     __builtin_memcpy(to, x, 4);
@@ -32,7 +33,7 @@ ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
     return (int8_t)(uint8_t)v;
 }
 
-/* Bytes 0 and 2 of a word, with their signs, as halves of 16 bits. */
+/* Returns bytes 0 and 2 of a word, sign-extended to halves of 16 bits. */
 ETC_INLINE uint32_t etc_mcu_even(uint32_t v)
 {
 #if defined(__ARM_FEATURE_DSP)
@@ -56,7 +57,7 @@ ETC_INLINE uint32_t etc_mcu_odd(uint32_t v)
 #endif
 }
 
-/* The low halves of a and b, and the high ones. */
+/* Returns the low halves of a and b; etc_mcu_high returns the high ones. */
 ETC_INLINE uint32_t etc_mcu_low(uint32_t a, uint32_t b)
 {
     return (a & 0xffff) | (b << 16);
@@ -79,7 +80,7 @@ ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
 #endif
 }
 
-/* Four bytes as numbers of 16 bits, in their order. */
+/* Writes n bytes as numbers of 16 bits, in their order. */
 ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
 {
     const uint8_t *const end = x + n;
@@ -100,7 +101,7 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
 {
     uint32_t *to = (uint32_t *)panel;
     (void)k;
-    for (; n_k > 0; n_k -= 4) { /* of terms past the last the weights are zero */
+    for (; n_k > 0; n_k -= 4) { /* Terms past the last have zero weights. */
         const uint8_t *x1 = (n_k > 1) ? (x + plane) : x, *x2 = (n_k > 2) ? (x1 + plane) : x;
         const uint8_t *x3 = (n_k > 3) ? (x2 + plane) : x;
         const uint32_t a = etc_mcu_word(x) ^ flip, b = etc_mcu_word(x1) ^ flip;
@@ -138,11 +139,11 @@ ETC_INLINE void etc_mcu_slot(const uint8_t *line, int32_t k, uint32_t flip, int3
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
 typedef struct EtcMcuSums {
-    int32_t s00, s01, s10, s11; /* channel, pixel */
+    int32_t s00, s01, s10, s11; /* the first digit is the channel, the second one the pixel */
 } EtcMcuSums;
 
 #if defined(__ARM_FEATURE_DSP)
-/* Two channels by two pixels by four terms: 16 products in 15 instructions. */
+/* Adds four terms of two channels by two pixels: 16 products in 15 instructions. */
 #define ETC_MCU_STEP                                                                             \
     "ldrd %[u], %[v], [%[w]], #8\n\tsxtb16 %[e], %[u], ror #8\n\tsxtb16 %[u], %[u]\n\t"           \
     "sxtb16 %[f], %[v], ror #8\n\tsxtb16 %[v], %[v]\n\tldrd %[a], %[b], [%[x], #8]\n\t"           \
@@ -153,7 +154,7 @@ typedef struct EtcMcuSums {
     "smlad %[s00], %[b], %[e], %[s00]\n\tsmlad %[s10], %[b], %[f], %[s10]\n\t"
 #endif
 
-/* Adds k terms; returns behind the weights. */
+/* Adds k terms to the sums.  Returns the end of their weights. */
 ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t k, EtcMcuSums *s)
 {
     const int8_t *const end = w + (2 * k);
@@ -212,7 +213,8 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *weights, int8_t 
 /* -- depthwise --------------------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_DSP)
-/* A row of three taps, two outputs: one apart, and two apart. */
+/* Adds a row of three taps to two outputs, with a stride of 1 (ETC_MCU_ROW1) or 2
+ * (ETC_MCU_ROW2). */
 #define ETC_MCU_ROW1                                                                             \
     "ldrd %[u], %[v], [%[p]]\n\tadd %[p], %[pitch]\n\tsmlad %[s0], %[u], %[a], %[s0]\n\t"         \
     "smlatb %[s1], %[u], %[a], %[s1]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\t"                     \
@@ -227,14 +229,14 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *weights, int8_t 
     __asm__(row : [s0] "+r"(s0), [s1] "+r"(s1), [p] "+r"(p), [u] "=&r"(u), [v] "=&r"(v)          \
             : [pitch] "r"(pitch), [a] "r"(w01), [b] "r"(w12) : "memory")
 
-/* Three taps by three, `stride` 1 or 2. */
+/* Computes a channel with windows of three taps by three.  `stride` is 1 or 2. */
 __attribute__((always_inline)) static inline void etc_mcu_nine(const EtcMcuPixel *picture,
                                                                const int8_t *w,
                                                                const EtcMcuConv *g,
                                     int32_t rows, const EtcMcu *q,
                                                                int32_t c, int8_t *y, int stride)
 {
-    const int32_t pitch = 2 * etc_mcu_pitch(g); /* bytes */
+    const int32_t pitch = 2 * etc_mcu_pitch(g); /* in bytes */
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero;
     uint32_t w01[3], w12[3], u, v;
     for (int i = 0; i < 3; i++) {
@@ -278,7 +280,7 @@ ETC_OUTLINE void etc_mcu_nine_2(const EtcMcuPixel *picture, const int8_t *w, con
 }
 #endif
 
-/* The sum of two products of halves of 16 bits, and s. */
+/* Returns s plus the two products of the 16-bit halves of x and w. */
 ETC_INLINE int32_t etc_mcu_pair(uint32_t x, uint32_t w, int32_t s)
 {
 #if defined(__ARM_FEATURE_DSP)
@@ -291,7 +293,7 @@ ETC_INLINE int32_t etc_mcu_pair(uint32_t x, uint32_t w, int32_t s)
 #endif
 }
 
-/* Two outputs at a time, of windows whose rows are `pairs` pairs of taps. */
+/* Computes two outputs at a time.  Each row of a window has `pairs` pairs of taps. */
 ETC_INLINE void etc_mcu_windows_2(const EtcMcuPixel *picture, const uint32_t *taps,
                                   const EtcMcuConv *g, int32_t rows, const EtcMcu *q, int32_t c,
                                   int8_t *y, int32_t pairs)
@@ -342,7 +344,7 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
     etc_mcu_windows_2(picture, (const uint32_t *)taps, g, rows, q, c, y, (g->kw + 1) / 2);
 }
 
-/* y = the larger of x and y, of n bytes each. */
+/* Sets each of n bytes of y to the larger of the bytes of x and y. */
 ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 {
     const int8_t *const end = x + n;
@@ -360,8 +362,8 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 
 /* -- linear ------------------------------------------------------------------------------------ */
 
-/* y[rows][m] of x[rows][n_k]; weights as those of a convolution, k a multiple of 8; work: 2 * k
- * bytes. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  Weights are stored as those of a
+ * convolution.  k is a multiple of 8.  work: 2 * k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {

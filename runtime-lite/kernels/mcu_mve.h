@@ -1,10 +1,11 @@
-/* mcu_mve.h -- Cortex-M55: sums of sixteen products of bytes by an instruction.
+/* mcu_mve.h -- Cortex-M55, which has instructions that add sixteen products of bytes.
  *
- * Weights of a convolution lie as [channels / 2][k / 16][2][16], of a linear layer as
- * [channels / 4][k / 16][4][16]; a panel is [k / 16][4 pixels][16].  Loops over terms are assembly, as
- * gcc 12 spills what they add up.  The terms of a convolution are in the order of a picture whose
- * pixels hold all channels: rows of x become rows of such a picture once, and then a row of a window
- * is a run of bytes.  Depthwise, four rows become one whose columns lie one behind the other. */
+ * Weights of a convolution are stored as [channels / 2][k / 16][2][16], and those of a linear
+ * layer as [channels / 4][k / 16][4][16].  A panel is [k / 16][4 pixels][16].  Loops over terms
+ * are assembly, because gcc 12 spills their sums.  The terms of a convolution are in the order
+ * of an image whose pixels hold all channels.  Each row of x is converted once to a row of such
+ * an image; then a row of a window is a run of bytes.  A depthwise convolution converts four
+ * rows to a strip, in which column follows column. */
 #ifndef ETC_MCU_MVE_H
 #define ETC_MCU_MVE_H
 
@@ -25,7 +26,7 @@ ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
     return (int8_t)(uint8_t)v;
 }
 
-/* by: times 2^31 */
+/* Returns the byte that a sum becomes.  `by` is the factor times 2^31. */
 ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
 {
     const int32_t v = (int32_t)((((int64_t)sum * by) + 0x40000000) >> 31) + zero;
@@ -79,7 +80,7 @@ ETC_INLINE int32x4_t etc_mcu_four(const int32_t s[4])
     return v;
 }
 
-/* The bytes that sums become, each at the low end of its 32 bits. */
+/* Adds the zero point to scaled sums, and saturates each to a byte in the low bits of its lane. */
 ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
 {
     const int16x8_t half = vqmovnbq_s32(vuninitializedq_s16(), vaddq_n_s32(v, zero));
@@ -87,7 +88,8 @@ ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
 }
 #endif
 
-/* s[i] += the sum of x[..] * w[i], k terms; returns behind the weights of the four. */
+/* Adds k terms, which are products of x and the weights of output i, to s[i].  Returns the end
+ * of the weights of the four outputs. */
 ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t k, int32_t s[4])
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -119,7 +121,7 @@ ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_MVE)
-/* Two channels by four pixels by sixteen terms. */
+/* Adds up sixteen terms of two channels by four pixels. */
 #define ETC_MCU_STEP(mac)                                                                        \
     "vldrb.8 q0, [%[w]], #32\n\tvldrb.8 q1, [%[w], #-16]\n\tvldrb.8 q2, [%[x]], #64\n\t"          \
     mac " r0, q0, q2\n\t" mac " r2, q1, q2\n\tvldrb.8 q3, [%[x], #-48]\n\t"                      \
@@ -127,8 +129,9 @@ ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t 
     mac " r8, q0, q2\n\t" mac " r10, q1, q2\n\tvldrb.8 q3, [%[x], #-16]\n\t"                     \
     mac " r12, q0, q3\n\t" mac " lr, q1, q3\n\t"
 
-/* The sums of n blocks of terms, a of the first channel; returns behind the weights.  It is all the
- * registers that such a sum may be in, so that they have names. */
+/* Adds up n blocks of terms for four pixels: *a receives the sums of the first channel, and *b
+ * those of the second.  Returns the end of their weights.  The sums take all registers that such
+ * a sum may be in, so the code names them. */
 ETC_INLINE const int8_t *etc_mcu_eight(const int8_t *x, const int8_t *w, int32_t n, int32x4_t *a,
                                        int32x4_t *b)
 {
@@ -181,7 +184,8 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
 
 /* -- sums ------------------------------------------------------------------------------------- */
 
-/* As etc_mcu_sum. */
+/* Computes y = (a * by[0] + b * by[1] + by[2]) >> fraction, clamped to y's range.  a, b and
+ * y have n bytes. */
 ETC_OUTLINE void etc_mcu_sum_4(const void *a, const void *b, void *y, int32_t n, const int32_t *by,
                                int32_t fraction, const EtcMcu *q)
 {
@@ -206,7 +210,8 @@ ETC_OUTLINE void etc_mcu_sum_4(const void *a, const void *b, void *y, int32_t n,
 
 /* -- windows ----------------------------------------------------------------------------------- */
 
-/* Row iy of x, n columns from `column` on, as pixels of all channels. */
+/* Writes n columns of a row of x as pixels that hold all channels, to[n][ic].  x points to the
+ * first column in the plane of channel 0. */
 ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n, uint32_t flip,
                                int8_t *to)
 {
@@ -232,7 +237,7 @@ ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n,
 }
 
 #if defined(__ARM_FEATURE_MVE)
-/* n bytes, sixteen of them `step` bytes from the next. */
+/* Copies n bytes.  Each block of sixteen is written `step` bytes behind the one before. */
 #define ETC_MCU_COPY(step)                                                                       \
     __asm__ volatile("  wlstp.8 lr, %[n], 1f\n2: vldrb.8 q0, [%[from]], #16\n\t"                  \
                      "vstrb.8 q0, [%[to]], #" #step "\n\tletp lr, 2b\n1:\n"                      \
@@ -250,7 +255,7 @@ ETC_INLINE void etc_mcu_copy(const int8_t *from, int32_t n, int8_t *to)
 #endif
 }
 
-/* n bytes, a multiple of 16, as one pixel's of a panel. */
+/* Copies n bytes, a multiple of 16, to one pixel of a panel. */
 ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -262,16 +267,17 @@ ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
 #endif
 }
 
-/* The rows of x that windows of a row of y lie in, as a ring: row iy is in slot (iy + ph) % kh. */
+/* The rows of x that windows of a row of y read, as a ring: row iy is in slot (iy + ph) % kh. */
 typedef struct EtcMcuRing {
     int8_t *rows; /* [kh][width][ic] */
     int32_t pitch;
-    int32_t first; /* column of x that a row starts with */
-    int32_t slot;  /* of the window's upper row */
-    int32_t next;  /* row of x */
+    int32_t first; /* the column of x that a row starts with; negative: padding */
+    int32_t slot;  /* the slot of the window's upper row */
+    int32_t next;  /* the next row of x to take in */
 } EtcMcuRing;
 
-/* Takes in the rows up to `end` that a window from row `top` on meets. */
+/* Takes in the rows of x that windows with the upper row `top` read.  Rows outside x become
+ * padding. */
 ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu *q, int32_t top,
                              EtcMcuRing *r)
 {
@@ -289,7 +295,8 @@ ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu
     r->slot = (top + g->ph) % g->kh;
 }
 
-/* The window of column i of the ring as pixel `at` of a panel. */
+/* Copies the window that starts at byte i of the ring's rows to the pixel of a panel at
+ * `panel`.  `line` holds the window in between. */
 ETC_INLINE void etc_mcu_window(const EtcMcuRing *r, const EtcMcuConv *g, int32_t i, int8_t *line,
                                int8_t *panel)
 {
@@ -305,8 +312,8 @@ ETC_INLINE void etc_mcu_window(const EtcMcuRing *r, const EtcMcuConv *g, int32_t
     etc_mcu_spread(line, g->k, panel);
 }
 
-/* y[oc][oh * ow] of one image; work: panel, k + 16 bytes, four bytes of each channel, and kh rows of
- * what g->band columns of y come of, and 16 bytes. */
+/* Computes y[oc][oh * ow] of one image.  work: a panel, k + 16 bytes, four bytes for each
+ * channel of y, kh rows of the pixels that g->band columns of y read, and 16 bytes. */
 ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                  const EtcMcu *q, void *work)
 {
@@ -316,7 +323,7 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
     __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
     for (int32_t ox = 0; ox < g->ow; ox += g->band) {
         const int32_t columns = etc_min_i32(g->band, g->ow - ox);
-        int32_t n = 0; /* pixels in the panel */
+        int32_t n = 0; /* the pixels in the panel */
         r.pitch = (((columns - 1) * g->sw) + g->kw) * g->ic;
         r.first = (ox * g->sw) - g->pw;
         r.next = -g->ph;
@@ -350,15 +357,15 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
 
 /* -- depthwise --------------------------------------------------------------------------------- */
 
-/* Row iy of a plane, or a row of padding. */
+/* Returns row iy of a plane, or `none`, a row of padding, if it is outside. */
 ETC_INLINE const uint8_t *etc_mcu_at(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
                                      const uint8_t *none)
 {
     return ((uint32_t)iy < (uint32_t)g->ih) ? (x + (iy * g->iw)) : none;
 }
 
-/* Rows iy .. iy + 4 of a plane, column by column: to[column][4]; columns of x and behind it, up to
- * a multiple of 16 that is at least n.  `none` is a row of padding. */
+/* Writes rows iy .. iy + 3 of a plane column by column, to[column][4].  Columns behind those of
+ * x are padding, up to a multiple of 16 that is at least n.  `none` is a row of padding. */
 ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t n,
                               uint32_t flip, const uint8_t *none, int8_t *to)
 {
@@ -390,7 +397,7 @@ ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
 }
 
 #if defined(__ARM_FEATURE_MVE)
-/* n outputs whose windows are sixteen bytes, `step` from one to the next. */
+/* Computes n outputs whose windows have sixteen bytes and are `step` bytes apart. */
 #define ETC_MCU_ROW(step)                                                                       \
     __asm__ volatile("1: vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"    \
                      "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"      \
@@ -406,8 +413,8 @@ ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
                      : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 
-/* A row of y whose windows are in one strip, 4 * sw bytes from one to the next; sw is 1 or 2.  The
- * windows begin `shift` bits within the rows of the strip. */
+/* Computes a row of y whose windows are in one strip, 4 * sw bytes apart; sw is 1 or 2.  A
+ * window begins `shift` bits behind the start of each column of the strip. */
 ETC_INLINE void etc_mcu_short_row(const int8_t *p, const int8_t *w, const EtcMcuConv *g,
                                   int32_t start, int32_t by, int32_t zero, int32_t shift, int8_t *y)
 {
@@ -430,13 +437,13 @@ ETC_INLINE void etc_mcu_short_row(const int8_t *p, const int8_t *w, const EtcMcu
 #endif
 }
 
-/* Columns that strips hold from the first of x on. */
+/* Returns the number of columns that a strip holds from the first column of x on. */
 ETC_INLINE int32_t etc_mcu_columns(const EtcMcuConv *g)
 {
     return ((g->ow - 1) * g->sw) + g->kw - g->pw;
 }
 
-/* Strips of padding, and behind them a row of it. */
+/* Fills a strip with padding, and writes a row of padding behind it.  Returns that row. */
 ETC_INLINE const uint8_t *etc_mcu_clear(const EtcMcuConv *g, const EtcMcu *q, void *work)
 {
     const int32_t bytes = g->band;
@@ -446,8 +453,9 @@ ETC_INLINE const uint8_t *etc_mcu_clear(const EtcMcuConv *g, const EtcMcu *q, vo
     return none;
 }
 
-/* A convolution with one input channel per group, of up to four taps by four, a stride of 1 or 2; w[oc][4 columns][4 rows], with zeros behind kh and kw.  A strip does for all
- * rows of y whose windows are within it.  work: g->band bytes, and a row of padding. */
+/* Computes a convolution with one input channel per group, at most four taps by four, and a
+ * stride of 1 or 2.  w is [oc][4 columns][4 rows], with zeros behind kh and kw.  A strip serves
+ * all rows of y whose windows are within it.  work: g->band bytes, and a row of padding. */
 ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const EtcMcuConv *g,
                                 const EtcMcu *q, void *work)
 {
@@ -469,7 +477,7 @@ ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const
     etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
 }
 
-/* Four outputs of a row at a time, of windows of any size. */
+/* Computes one channel, four outputs of a row at a time.  Windows may have any size. */
 ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
                                int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
 {
@@ -503,7 +511,7 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
     }
 }
 
-/* y = the larger of x and y, of n bytes each. */
+/* Sets each of n bytes of y to the larger of the bytes of x and y. */
 ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 {
 #if defined(__ARM_FEATURE_MVE)
@@ -518,7 +526,8 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 #endif
 }
 
-/* y[rows][m] of x[rows][n_k]; k is a multiple of 16; work: k bytes. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  k is a multiple of 16.  work: k
+ * bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {

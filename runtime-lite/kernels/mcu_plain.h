@@ -1,8 +1,8 @@
-/* mcu_plain.h -- Cortex-M0+, M3 and others without products of pairs: C alone.
+/* mcu_plain.h -- Cortex-M0+, M3 and others without instructions that add pairs of products.
  *
- * x counts from 0 up, so that a load of a byte takes an offset: start holds what that adds.  Weights
- * of a convolution lie as [channels][k], of a linear layer as [channels / 4][k][4], there 128 larger
- * than they are; a panel is [k][4 pixels]. */
+ * The bytes of x have no sign here, because a load of such a byte takes an offset; `start`
+ * corrects the sums for that.  Weights of a convolution are stored as [channels][k], and those
+ * of a linear layer as [channels / 4][k][4] with 128 added to each.  A panel is [k][4 pixels]. */
 #ifndef ETC_MCU_PLAIN_H
 #define ETC_MCU_PLAIN_H
 
@@ -14,7 +14,7 @@ typedef uint8_t EtcMcuPixel;
 #define ETC_MCU_FROM_0 1
 #define ETC_MCU_TAPS(kh, kw) 0
 
-/* Three bytes. */
+/* Copies three bytes. */
 ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
 {
     to[0] = x[0];
@@ -27,7 +27,8 @@ ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
     return (uint8_t)v;
 }
 
-/* By halves of 16 bits where a product has no more than 32. */
+/* Returns sum * by / 2^32, rounded to the nearest integer, halves up.  If the CPU's products
+ * have no more than 32 bits, it multiplies halves of 16 bits. */
 ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 {
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
@@ -50,7 +51,7 @@ ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
     return (int8_t)(((uint32_t)(v + 128) > 255) ? ((v >> 31) ^ 127) : v);
 #else
-    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v)); /* SSAT, where there is one */
+    return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v)); /* SSAT, if there is one */
 #endif
 }
 
@@ -94,7 +95,7 @@ ETC_INLINE void etc_mcu_slot(const uint8_t *line, int32_t k, uint32_t flip, int3
         s3 += v * x[(4 * (i)) + 3];                                                              \
     }
 
-/* k is a multiple of 4 */
+/* Computes the m channels of a panel.  k is a multiple of 4. */
 ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
                                int32_t k, int32_t m, const EtcMcu *q)
 {
@@ -160,8 +161,9 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 }
 
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT) && !defined(__OPTIMIZE_SIZE__)
-/* A term of four outputs.  Sums lie in the registers that only ADD reaches, so that the others last:
- * gcc 12 moves what it adds up there and back, and for size it uses none of them. */
+/* Adds a term to the sums of four outputs.  The sums are in the registers that only ADD reaches,
+ * so that there are enough others.  gcc 12 would move sums to these registers and back, and does
+ * not use them if it optimizes for size. */
 #define ETC_MCU_HIGH 1
 #define ETC_MCU_MAC(i, s) \
     "ldrb %[t], [%[w], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
@@ -170,8 +172,8 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
         ETC_MCU_MAC(d, s3)
 #endif
 
-/* s[0 .. 4) from what the sums of four outputs are; returns behind their weights, which are 128 too
- * large.  n_k is a multiple of 8. */
+/* Writes the sums of four outputs to s.  Returns the end of their weights, to which 128 was added.
+ * n_k is a multiple of 8. */
 ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
                                         int32_t s[4])
 {
@@ -205,8 +207,8 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
     return w;
 }
 
-/* y[rows][m] of x[rows][n_k]; k is a multiple of 8 and at most 32768;
- * work: k bytes. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  k, the terms with the zeros behind
+ * them, is a multiple of 8 and at most 32768.  work: k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {

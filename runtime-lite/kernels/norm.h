@@ -1,11 +1,10 @@
-/* norm.h -- batch norm in inference, where each channel
- * becomes x * scale + shift, and layer norm. */
+/* norm.h -- batch norm in inference, x * scale + shift for each channel, and layer norm. */
 #ifndef ETC_NORM_H
 #define ETC_NORM_H
 
 #include "runtime-lite/kernels/reduce.h"
 
-/* scale = weight / sqrt(var + eps), shift = bias - mean * scale. */
+/* Computes scale = weight / sqrt(var + eps) and shift = bias - mean * scale. */
 ETC_INLINE void etc_batch_norm_fold(float weight, float bias, float mean, float var, float eps,
                                     float *scale, float *shift)
 {
@@ -15,7 +14,7 @@ ETC_INLINE void etc_batch_norm_fold(float weight, float bias, float mean, float 
     *shift = t[0];
 }
 
-/* y = x * scale + shift, rounded once. */
+/* Computes y = x * scale + shift, rounded once. */
 ETC_INLINE void etc_scale_shift_f32(const float *x, float scale, float shift, float *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i += ETC_LANES) {
@@ -24,7 +23,7 @@ ETC_INLINE void etc_scale_shift_f32(const float *x, float scale, float shift, fl
     }
 }
 
-/* Adds up (x - mean)^2 of n floats as etc_sum_f32 adds x. */
+/* Adds (x - mean)^2 of n floats to a sum, in the order in which etc_sum_f32 adds x. */
 ETC_OUTLINE void etc_sum_squares_f32(const float *x, int64_t n, float mean, EtcSum *s)
 {
     const EtcI iota = ETC_IOTA;
@@ -52,8 +51,9 @@ ETC_OUTLINE void etc_sum_squares_f32(const float *x, int64_t n, float mean, EtcS
     }
 }
 
-/* Rows of n floats: y = (x - mean) / sqrt(var + eps) * weight + bias, y may be x.  weight, bias,
- * mean and rstd may be NULL; the last two take what each row was moved and scaled by. */
+/* Computes y = (x - mean) / sqrt(var + eps) * weight + bias for rows of n floats; y may be x.
+ * weight, bias, mean and rstd may be NULL.  mean and rstd receive each row's mean and
+ * 1 / sqrt(var + eps). */
 ETC_OUTLINE void etc_layer_norm_f32(const float *x, const float *weight, const float *bias,
                                     float eps, float *y, int64_t rows, int64_t n, float *mean,
                                     float *rstd)

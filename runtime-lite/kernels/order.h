@@ -1,18 +1,18 @@
-/* order.h -- rows put in order: the largest and the least, their places, the k first, sorting.
+/* order.h -- rows in order: the largest and smallest elements, their places, the first k, sorting.
  *
- * Elements become keys, 64-bit integers in the order of the numbers; -0 is 0, and a NaN lies where
- * EtcOrder says.  Of equals the first stands before, so any algorithm gives the same answer.
- */
+ * Elements are compared by keys, which are 64-bit integers in the order of the numbers.  -0 is
+ * 0, and EtcOrder has the key of a NaN.  Of equal elements the first comes first, so all
+ * algorithms give the same result. */
 #ifndef ETC_ORDER_H
 #define ETC_ORDER_H
 
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcOrder {
-    int32_t size, form; /* bytes of an element; 0: unsigned, 1: signed, 2: a float */
-    int64_t inf, nan;   /* of floats: the bits of infinity; the key of a NaN, flipped already */
-    int64_t flip;       /* 0: the largest come first; -1: the least */
-    int64_t outer, n, inner, k; /* rows [outer][n][inner]; how many of n are wanted */
+    int32_t size, form; /* bytes of an element; form 0: unsigned, 1: signed, 2: a float */
+    int64_t inf, nan;   /* floats: the bits of infinity; the key of a NaN, already flipped */
+    int64_t flip;       /* 0: the largest elements come first; -1: the smallest */
+    int64_t outer, n, inner, k; /* rows [outer][n][inner]; how many elements of n are wanted */
 } EtcOrder;
 
 ETC_INLINE int64_t etc_order_load(const unsigned char *p, const EtcOrder *g)
@@ -35,11 +35,11 @@ ETC_INLINE int64_t etc_order_load(const unsigned char *p, const EtcOrder *g)
     return (g->form == 0) ? (int64_t)p[0] : ((p[0] < 128u) ? (int64_t)p[0] : ((int64_t)p[0] - 256));
 }
 
-/* The key of element i; the one with the largest key comes first. */
+/* Returns the key of element i.  The element with the largest key comes first. */
 ETC_INLINE int64_t etc_order_key(const void *x, int64_t i, const EtcOrder *g)
 {
     int64_t v = etc_order_load((const unsigned char *)x + (i * g->size), g);
-    if (g->form == 2) { /* sign and magnitude */
+    if (g->form == 2) { /* Floats are sign and magnitude. */
         const int64_t low = (g->size == 8) ? INT64_MAX : (((int64_t)1 << ((8 * g->size) - 1)) - 1);
         const int64_t magnitude = v & low;
         if (magnitude > g->inf) {
@@ -50,8 +50,8 @@ ETC_INLINE int64_t etc_order_key(const void *x, int64_t i, const EtcOrder *g)
     return v ^ g->flip;
 }
 
-/* Finds the first element of each row with the largest key: its value and its place, each unless
- * NULL. */
+/* Finds the first element with the largest key in each row.  Stores its value and its place, each
+ * unless NULL. */
 ETC_INLINE void etc_order_best(const void *x, void *value, int64_t *place, const EtcOrder *g)
 {
     for (int64_t row = 0; row < (g->outer * g->inner); row++) {
@@ -73,8 +73,8 @@ ETC_INLINE void etc_order_best(const void *x, void *value, int64_t *place, const
     }
 }
 
-/* A row of x from `from` on, and the places that stand for its elements, `step` apart.  Places are
- * read again after they were written, and so are checked. */
+/* A row of x that starts at element `from`, and the places of its elements, which are `step` apart.
+ * Places are read again after they were written, so they are checked. */
 typedef struct EtcRanks {
     const void *x;
     int64_t *place;
@@ -88,7 +88,7 @@ ETC_INLINE int64_t etc_rank_place(const EtcRanks *r, int64_t i)
     return ((at >= 0) && (at < r->g->n)) ? at : 0;
 }
 
-/* Returns whether element a stands before element b. */
+/* Returns whether element a comes before element b. */
 ETC_INLINE int etc_rank_before(const EtcRanks *r, int64_t a, int64_t b)
 {
     const int64_t p = etc_order_key(r->x, r->from + (a * r->g->inner), r->g);
@@ -96,7 +96,8 @@ ETC_INLINE int etc_rank_before(const EtcRanks *r, int64_t a, int64_t b)
     return (p > q) || ((p == q) && (a < b));
 }
 
-/* A heap of n places, the last of them on top, whose top becomes `at`. */
+/* Puts the place `at` at the root `top` of a heap of n places, and restores the heap below it.  The
+ * place that comes last is on top of a heap. */
 ETC_INLINE void etc_rank_sift(const EtcRanks *r, int64_t top, int64_t at, int64_t n)
 {
     int64_t i = top;
@@ -115,7 +116,8 @@ ETC_INLINE void etc_rank_sift(const EtcRanks *r, int64_t top, int64_t at, int64_
     r->place[i * r->step] = at;
 }
 
-/* The k first of a row: a heap of the best so far, taken apart from its end. */
+/* Writes the first k places of a row in order.  It collects them in a heap, and then sorts the heap
+ * from its end. */
 ETC_OUTLINE void etc_rank_heap(const EtcRanks *r)
 {
     const int64_t k = r->g->k;
@@ -137,7 +139,8 @@ ETC_OUTLINE void etc_rank_heap(const EtcRanks *r)
     }
 }
 
-/* Half `half` of the place of element i, taken as two numbers of 32 bits. */
+/* Returns half `half` of place i of the row, which is used as two numbers of 32 bits.  A number
+ * out of range counts as 0. */
 ETC_INLINE uint32_t etc_rank_get(const EtcRanks *r, int half, int64_t i)
 {
     uint32_t v;
@@ -150,8 +153,8 @@ ETC_INLINE void etc_rank_put(const EtcRanks *r, int half, int64_t i, uint32_t v)
     __builtin_memcpy((unsigned char *)(r->place + (i * r->step)) + (4 * half), &v, sizeof v);
 }
 
-/* Digit d, of 8 bits, of a key as an unsigned number that grows along the row wanted.  Keys have a
- * digit more than elements, but for those of 8 bytes. */
+/* Returns digit d, of 8 bits, of the key of element i, as an unsigned number that grows along the
+ * sorted row.  Keys have one digit more than elements, unless elements have 8 bytes. */
 ETC_INLINE uint32_t etc_rank_digit(const EtcRanks *r, int64_t i, int32_t d)
 {
     const int64_t key = etc_order_key(r->x, r->from + (i * r->g->inner), r->g);
@@ -163,7 +166,8 @@ ETC_INLINE uint32_t etc_rank_digit(const EtcRanks *r, int64_t i, int32_t d)
     return (uint32_t)((((top - 1) - near) >> (8 * d)) & 255);
 }
 
-/* One round of the sort by digit d from one half to the other; 0: all digits are the same. */
+/* Sorts the places in half `half` by digit d into the other half.  Returns 0 if all digits are the
+ * same; nothing is written then. */
 ETC_OUTLINE int etc_rank_round(const EtcRanks *r, int half, int32_t d)
 {
     int64_t at[256] = {0}, sum = 0;
@@ -188,7 +192,7 @@ ETC_OUTLINE int etc_rank_round(const EtcRanks *r, int half, int32_t d)
     return 1;
 }
 
-/* All places of a row, by digits of their keys from the lowest up. */
+/* Writes all places of a row in order.  It sorts by the digits of the keys, from the lowest up. */
 ETC_OUTLINE void etc_rank_radix(const EtcRanks *r)
 {
     const int64_t n = r->g->n;
@@ -211,7 +215,7 @@ ETC_INLINE uint32_t etc_order_rank(const EtcRanks *r, int64_t i)
 {
     const EtcOrder *g = r->g;
     const int64_t top = etc_max_i64(INT32_MIN, etc_min_i64(g->nan, INT32_MAX));
-    if ((g->size == 4) && (g->form == 2)) { /* as etc_order_key, in 32 bits */
+    if ((g->size == 4) && (g->form == 2)) { /* This is etc_order_key in 32 bits. */
         uint32_t v;
         const int64_t at = r->from + (i * g->inner);
         __builtin_memcpy(&v, (const unsigned char *)r->x + (4 * at), sizeof v);
@@ -229,7 +233,8 @@ ETC_INLINE uint64_t etc_order_word(const EtcRanks *r, int64_t i)
     return ((uint64_t)etc_order_rank(r, i) << 32) | (uint64_t)i;
 }
 
-/* A heap of n words, the largest on top, whose top becomes `word`. */
+/* Puts `word` at the root `top` of a heap of n words, and restores the heap below it.  The
+ * largest word is on top of a heap. */
 ETC_INLINE void etc_word_sift(uint64_t *heap, int64_t top, uint64_t word, int64_t n)
 {
     int64_t i = top;
@@ -244,7 +249,7 @@ ETC_INLINE void etc_word_sift(uint64_t *heap, int64_t top, uint64_t word, int64_
     heap[i] = word;
 }
 
-/* The k smallest words of a row, in order, at `heap`. */
+/* Writes the k smallest words of a row to `heap`, in order. */
 ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
 {
     enum { BLOCK = 64 };
@@ -256,7 +261,7 @@ ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
     for (int64_t i = (k / 2) - 1; i >= 0; i--) {
         etc_word_sift(heap, i, heap[i], k);
     }
-    for (int64_t i = k; i < r->g->n; i += BLOCK) { /* of most blocks none comes in */
+    for (int64_t i = k; i < r->g->n; i += BLOCK) { /* Most blocks add no word to the heap. */
         const int64_t n = etc_min_i64(BLOCK, r->g->n - i);
         uint32_t rank[BLOCK], least = UINT32_MAX;
         for (int64_t b = 0; b < n; b++) {
@@ -277,8 +282,8 @@ ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
     }
 }
 
-/* All words of a row, by the four digits of their keys; `a` and `b` hold n each.  Returns which has
- * them in order. */
+/* Sorts all words of a row by the four digits of their keys.  `a` and `b` have room for n words
+ * each.  Returns the one that has the words in order. */
 ETC_INLINE uint64_t *etc_word_radix(const EtcRanks *r, uint64_t *a, uint64_t *b)
 {
     const int64_t n = r->g->n;
@@ -311,7 +316,7 @@ ETC_INLINE uint64_t *etc_word_radix(const EtcRanks *r, uint64_t *a, uint64_t *b)
     return from;
 }
 
-/* As etc_word_radix, of few words. */
+/* Sorts all words of a row by insertion, in `a`.  Returns `a`.  It is for few words. */
 ETC_INLINE uint64_t *etc_word_insert(const EtcRanks *r, uint64_t *a)
 {
     for (int64_t i = 0; i < r->g->n; i++) {
@@ -325,7 +330,7 @@ ETC_INLINE uint64_t *etc_word_insert(const EtcRanks *r, uint64_t *a)
     return a;
 }
 
-/* The k first places of a row from words in working memory. */
+/* Writes the first k places of a row, which are sorted as words in working memory. */
 ETC_INLINE void etc_order_words(const EtcRanks *r, uint64_t *work)
 {
     const uint64_t *word = work;
@@ -341,7 +346,7 @@ ETC_INLINE void etc_order_words(const EtcRanks *r, uint64_t *work)
     }
 }
 
-/* Returns whether a row is in order as it is. */
+/* Returns whether a row is already in order. */
 ETC_INLINE int etc_order_is_done(const EtcRanks *r)
 {
     int64_t last = INT64_MAX, i = 0;
@@ -364,7 +369,7 @@ ETC_INLINE void etc_order_row(const EtcRanks *r, void *work)
             r->place[i * r->step] = i;
         }
     } else if ((g->size <= 4) && (g->n <= INT32_MAX) && ((8 * words) <= ETC_WORK_BYTES)) {
-        EtcOrder f = *g; /* most are float rows: what is known here the loops need not ask */
+        EtcOrder f = *g; /* Most rows are floats: with constants the loops check nothing. */
         const EtcRanks of = {r->x, r->place, r->from, r->step, &f};
         if ((g->size == 4) && (g->form == 2) && (g->inner == 1)) {
             f.size = 4;
@@ -381,8 +386,8 @@ ETC_INLINE void etc_order_row(const EtcRanks *r, void *work)
     }
 }
 
-/* The k first of each row, in order: elements to [outer][k][inner] of value unless it is NULL, and
- * places. */
+/* Writes the first k elements of each row in order: their values to value[outer][k][inner],
+ * unless it is NULL, and their places to place[outer][k][inner]. */
 ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, void *work,
                                const EtcOrder *g)
 {

@@ -1,14 +1,14 @@
 /* packed.h -- matmul whose weights stay integers or halves: y = clamp(bias + x w, lo, hi).
  *
- * Weights lie in blocks of ETC_PACKED columns, [n / 16][k][16], the last filled up with zeros.  Two
- * integers of 4 bits share a byte: term 2i of a column is its low half, term 2i + 1 the high one.
- * Scales and zero points lie likewise, [n / 16][k / group][16].  A weight is (q - zero) * scale,
- * rounded to float; then sums are those of matmul.h: from 0 or from the bias, terms in order of k
- * by fused multiply-add.  So the bits are those of the same product with weights that were made floats
- * before.
+ * Weights are stored in blocks of ETC_PACKED columns, [n / 16][k][16]; zeros fill the last block.
+ * Two integers of 4 bits share a byte: the low half is term 2i of a column, and the high half is
+ * term 2i + 1.  Scales and zero points are stored likewise, as [n / 16][k / group][16].  A weight
+ * is (q - zero) * scale, rounded to float.  Sums are those of matmul.h: they start from 0 or from
+ * the bias, and add their terms in order of k by fused multiply-add.  So the results are the same
+ * bits as those of a product whose weights were converted to floats before.
  *
- * One row of x meets weights in registers; several meet panels of ETC_KB rows in `work`.
- */
+ * If x has one row and etc_fma is not emulated, weights are converted in registers; else into
+ * panels of ETC_KB rows in `work`. */
 #ifndef ETC_PACKED_H
 #define ETC_PACKED_H
 
@@ -19,14 +19,14 @@
 
 typedef struct EtcPacked {
     int64_t m, n, k;
-    int64_t group; /* terms that share a scale: it divides k, and is even or k where bits are 4 */
-    float lo, hi;  /* -infinity and infinity: none */
+    int64_t group; /* terms that share a scale: a divisor of k; even or k if weights have 4 bits */
+    float lo, hi;  /* -infinity and infinity: there is no clamp */
 } EtcPacked;
 
 typedef struct EtcPackedWeight {
     const void *w;
-    const float *scale; /* not read of halves */
-    const int8_t *zero; /* NULL: all 0 */
+    const float *scale; /* not read if the weights are halves */
+    const int8_t *zero; /* NULL: all zero points are 0; not read if the weights are halves */
 } EtcPackedWeight;
 
 ETC_INLINE EtcF etc_float_of(EtcI v)
@@ -34,14 +34,14 @@ ETC_INLINE EtcF etc_float_of(EtcI v)
     return __builtin_convertvector(v, EtcF);
 }
 
-/* Where column j lies in [n / 16][rows][16]. */
+/* Returns the position of column j in [n / 16][rows][16]. */
 ETC_INLINE int64_t etc_packed_at(int64_t rows, int64_t j)
 {
     return ((j / ETC_PACKED) * rows * ETC_PACKED) + (j % ETC_PACKED);
 }
 
-/* A vector of the rows [n / 16][rows][16] that `at` says, as floats; bits is a constant, and of 4
- * bits row i and the next come together. */
+/* Converts the vector at `at` of weights [n / 16][rows][16] to floats in row[0].  Weights of 4 bits
+ * give two rows: row[1] is the next one.  `bits` is a constant after inlining. */
 ETC_INLINE void etc_packed_rows(const void *w, int64_t at, int bits, EtcF scale, EtcI zero,
                                 EtcF row[2])
 {
@@ -66,7 +66,7 @@ ETC_INLINE EtcI etc_packed_zero(const EtcPackedWeight *w, int64_t at, int bits)
     return ((bits == 16) || (w->zero == NULL)) ? etc_splat_i32(0) : etc_widen_i8(w->zero + at);
 }
 
-/* panel[k][width]: terms k0 .. k0 + k - 1 of columns j .. j + width - 1. */
+/* Converts terms k0 .. k0 + k - 1 of columns j .. j + width - 1 to floats in panel[k][width]. */
 ETC_INLINE void etc_unpack(const EtcPackedWeight *w, const EtcPacked *g, int64_t j, int64_t k0,
                            int64_t k, float *panel, int64_t width, int bits)
 {
@@ -104,7 +104,7 @@ ETC_INLINE void etc_packed_panels(const float *x, const EtcPackedWeight *w, cons
         t.bias = (bias != NULL) ? (bias + j) : NULL;
         t.start = (bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO;
         int64_t k = 0;
-        do { /* once even where k is 0 */
+        do { /* The loop runs once even if k is 0. */
             t.k = etc_min_i64(g->k - k, ETC_KB);
             t.a = x + k;
             t.is_last = (k + t.k) == g->k;
@@ -116,7 +116,8 @@ ETC_INLINE void etc_packed_panels(const float *x, const EtcPackedWeight *w, cons
     }
 }
 
-/* Columns j .. of one row of x, nv vectors of them; nv is a constant. */
+/* Computes nv vectors of columns of y, from column j on, for one row of x.  nv is a constant after
+ * inlining. */
 ETC_INLINE void etc_packed_columns(const float *x, const EtcPackedWeight *w, const float *bias,
                                    float *y, const EtcPacked *g, int64_t j, int nv, int bits)
 {
@@ -184,7 +185,7 @@ ETC_INLINE void etc_packed(const float *x, const EtcPackedWeight *w, const float
     etc_packed_panels(x, w, bias, y, g, (float *)work, bits);
 }
 
-/* work: ETC_WORK_BYTES */
+/* Computes y = clamp(bias + x w, lo, hi) with weights of 4 bits.  work: ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_packed_i4(const float *x, const EtcPackedWeight *w, const float *bias,
                                float *y, const EtcPacked *g, void *work)
 {

@@ -7,12 +7,13 @@
 typedef struct EtcPool {
     int64_t planes, ih, iw, oh, ow;
     int64_t kh, kw, sh, sw, ph, pw, dh, dw; /* kernel, stride, padding, dilation */
-    int64_t divisor;                        /* average: 0 counts the window */
-    int32_t count_pad;                      /* the padding counts as part of the window */
-    int32_t adaptive; /* average: window o spans floor(o i / n) .. ceil((o + 1) i / n) */
+    int64_t divisor;                        /* average: the divisor; 0: the elements are counted */
+    int32_t count_pad;                      /* average: the padding counts as part of the window */
+    int32_t adaptive; /* average: window o of n spans floor(o i / n) .. ceil((o + 1) i / n) - 1 */
 } EtcPool;
 
-/* One window at a time: for what etc_max_rows has no room for. */
+/* Computes the outputs of a plane one window at a time.  It is for planes and windows that are too
+ * large for etc_max_row. */
 ETC_INLINE void etc_max_windows(const float *plane, float *y, int64_t *where, const EtcPool *g)
 {
     for (int64_t o = 0; o < (g->oh * g->ow); o++) {
@@ -39,7 +40,8 @@ ETC_INLINE void etc_max_windows(const float *plane, float *y, int64_t *where, co
     }
 }
 
-/* Columns that tap 0 of outputs ox .. reads, moved by whole dilations to the first inside. */
+/* Returns the column that each output from ox on reads first.  It is the column of tap 0; if
+ * that is left of the plane, it is moved by whole dilations to the first column inside. */
 ETC_INLINE EtcI etc_first_column(const EtcPool *g, int64_t ox)
 {
     const EtcI iota = ETC_IOTA;
@@ -50,7 +52,7 @@ ETC_INLINE EtcI etc_first_column(const EtcPool *g, int64_t ox)
     return ix;
 }
 
-/* Output row oy from spread rows, a vector of windows at a time. */
+/* Computes output row oy from rows that etc_spread_rows wrote, a vector of windows at a time. */
 ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *y, int64_t *where,
                             const EtcPool *g)
 {
@@ -78,14 +80,15 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
     }
 }
 
-/* The largest of each window; NaN if it has one.  where, unless NULL, gets the index of the first
- * largest (of NaN the last) in its plane.  work: ETC_WORK_BYTES. */
+/* Writes the largest element of each window to y, or NaN if the window has one.  `where`, unless
+ * NULL, receives the index of that element in its plane: the first of the largest, or the last
+ * NaN.  work: ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, const EtcPool *g,
                                   void *work)
 {
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
     const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
-    const int64_t room = ETC_WORK_BYTES / 4 / line / g->sw; /* input rows */
+    const int64_t room = ETC_WORK_BYTES / 4 / line / g->sw; /* the input rows that fit in `work` */
     const int has_room = (room >= under) && ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
     float *rows = (float *)work;
@@ -109,7 +112,8 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     }
 }
 
-/* One tap of a row of windows: y[o] = max(y[o], x[ix + o stride]) where that lies in [0, size). */
+/* Adds one tap to the maxima of a row of windows: y[o] = max(y[o], x[ix + o stride]) if that
+ * index is in [0, size).  `flip` is 0x80 if the bytes of x are signed, else 0. */
 ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
                             uint8_t flip, uint8_t *__restrict y, int64_t n)
 {
@@ -121,7 +125,8 @@ ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t 
     }
 }
 
-/* The largest of each window of bytes, int8_t where is_signed. */
+/* Writes the largest byte of each window to y.  The bytes are int8_t if is_signed is set, else
+ * uint8_t. */
 ETC_OUTLINE void etc_max_pool_i8(const void *x, void *y, int is_signed, const EtcPool *g)
 {
     const uint8_t flip = (is_signed != 0) ? 0x80 : 0;
@@ -145,7 +150,7 @@ ETC_OUTLINE void etc_max_pool_i8(const void *x, void *y, int is_signed, const Et
     }
 }
 
-/* The mean of each window: a sum in row order, then one division. */
+/* Writes the mean of each window to y: it adds the elements in row order, then divides once. */
 ETC_OUTLINE void etc_avg_pool_f32(const float *x, float *y, const EtcPool *g)
 {
     for (int64_t p = 0; p < g->planes; p++) {

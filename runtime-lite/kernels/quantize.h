@@ -1,15 +1,14 @@
-/* quantize.h -- numbers as integers with a scale and a zero point, there and back.
+/* quantize.h -- quantization to integers with a scale and a zero point, and dequantization.
  *
- * A tensor is [outer, n, inner]: scale and zero point i belong to all elements with i in the
- * middle.  So one walk serves a whole tensor, channels, tokens and groups.  Ties round to even; a
- * NaN becomes the least integer.
- */
+ * A tensor is seen as [outer, n, inner]: scale and zero point i belong to all elements whose
+ * middle index is i.  So one loop serves qparams per tensor, channel, token and group.  Ties
+ * round to even.  A NaN becomes the least integer. */
 #ifndef ETC_QUANTIZE_H
 #define ETC_QUANTIZE_H
 
 #include "runtime-lite/kernels/vec.h"
 
-/* EtcDtype's numbers */
+/* The numbers that EtcDtype gives to these types. */
 #define ETC_Q_U8 0
 #define ETC_Q_I8 1
 #define ETC_Q_I16 2
@@ -19,9 +18,9 @@
 
 typedef struct EtcQuant {
     int64_t outer, n, inner;
-    int64_t lo, hi;                  /* of quantized numbers */
-    int32_t quantized, scale, zero;  /* dtypes: integers; f32 or f64; integers */
-    int32_t is_wide;                 /* computes in double */
+    int64_t lo, hi;                  /* the range of quantized numbers */
+    int32_t quantized, scale, zero;  /* the dtypes: an integer; f32 or f64; an integer */
+    int32_t is_wide;                 /* products are computed in double */
     int32_t adds_first;              /* the zero point is added before rounding */
 } EtcQuant;
 
@@ -34,7 +33,8 @@ ETC_INLINE int64_t etc_q_int(const void *p, int64_t i, int32_t dtype)
                                   : ((const int64_t *)p)[i];
 }
 
-/* Within 32 bits: past them rounding is not exact. */
+/* Returns zero point i, or 0 if there are none.  It is clamped to 32 bits, because rounding is not
+ * exact beyond them. */
 ETC_INLINE int64_t etc_q_zero(const void *zero, int64_t i, const EtcQuant *g)
 {
     const int64_t v = (zero != NULL) ? etc_q_int(zero, i, g->zero) : 0;
@@ -47,13 +47,13 @@ ETC_INLINE double etc_q_scale(const void *scale, int64_t i, const EtcQuant *g)
                                    : (double)((const float *)scale)[i];
 }
 
-/* The nearest integer of v, which is below 2^31 in size. */
+/* Returns the integer nearest to v, whose magnitude is below 2^31. */
 ETC_INLINE double etc_q_round(double v)
 {
     return (v + 6755399441055744.0) - 6755399441055744.0; /* 1.5 * 2^52 */
 }
 
-/* 1 / scale, rounded to what the product is computed in */
+/* Returns 1 / scale, rounded to the type in which the product is computed. */
 ETC_INLINE double etc_q_inverse(double scale, const EtcQuant *g)
 {
     if (g->is_wide != 0) {
@@ -75,7 +75,7 @@ ETC_INLINE void etc_q_store(void *y, int64_t i, int32_t v, int32_t dtype)
     }
 }
 
-/* Elements [from, to) with one scale. */
+/* Quantizes elements from .. to - 1, which share one scale. */
 ETC_INLINE void etc_q_run(void *y, const float *x, int64_t from, int64_t to, double inverse,
                           double zero, const EtcQuant *g)
 {
@@ -116,17 +116,18 @@ ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, c
 
 /* -- vectors of bytes, as floats without a fraction ------------------------------------------ */
 
-/* Dequantizes integers with one scale; the same as etc_dequantize_f32. */
+/* Dequantizes integers with one scale, with the results of etc_dequantize_f32. */
 ETC_INLINE EtcF etc_dequantize_lanes(EtcF a, EtcF zero, EtcF scale)
 {
     return (a - zero) * scale;
 }
 
-/* Integers within [lo, hi] less their zero point, a NaN the least: as etc_quantize_f32 does. */
+/* Quantizes to integers less their zero point, with the rounding of etc_quantize_f32; lo and hi are
+ * less the zero point too.  A NaN becomes lo.  The result is the integer plus 1.5 * 2^23. */
 ETC_INLINE EtcF etc_quantize_from_zero(EtcF a, EtcF inverse, EtcF lo, EtcF hi)
 {
     return etc_at_most(etc_at_least(lo, a * inverse), hi) +
-           etc_splat(12582912.0f); /* 1.5 * 2^23: a sum with it ends in an integer */
+           etc_splat(12582912.0f); /* 1.5 * 2^23: the low bits of the sum are an integer */
 }
 
 ETC_INLINE EtcF etc_quantize_lanes(EtcF a, EtcF inverse, EtcF zero, EtcF lo, EtcF hi)
@@ -135,7 +136,7 @@ ETC_INLINE EtcF etc_quantize_lanes(EtcF a, EtcF inverse, EtcF zero, EtcF lo, Etc
            zero;
 }
 
-/* n bytes, n < ETC_LANES; the rest is zero. */
+/* Loads n bytes, n < ETC_LANES.  The rest becomes zero. */
 ETC_INLINE EtcBytes etc_load_byte_part(const void *p, int64_t n)
 {
     EtcBytes b = {0};
@@ -186,7 +187,8 @@ ETC_INLINE EtcF etc_load_i8_apart(const int8_t *p, int64_t stride, int64_t n)
     return v;
 }
 
-/* Bytes of either kind: -1 and 255 are the same. */
+/* Stores the low bytes of n lanes, or of all if n is larger.  The bytes may be signed or not,
+ * because -1 and 255 are the same byte. */
 ETC_INLINE void etc_store_low(uint8_t *p, int64_t n, EtcI v)
 {
     if (n >= ETC_LANES) {
@@ -212,8 +214,9 @@ ETC_INLINE void etc_store_bytes_apart(void *y, int64_t stride, int64_t n, EtcF v
     }
 }
 
-/* Scale and zero point with which [lo, hi] holds the n numbers at x and 0; the zero point by the
- * end of the range that errs less, or by the lower one. */
+/* Chooses the scale and the zero point with which [lo, hi] holds the n numbers at x and 0.  The
+ * scale is at least eps.  The zero point is computed from the lower end of the range, or with
+ * by_error from the end whose error is smaller. */
 ETC_INLINE void etc_choose_f32(const float *x, int64_t n, int64_t lo, int64_t hi, float eps,
                                int32_t by_error, double *scale, int64_t *zero)
 {

@@ -1,8 +1,8 @@
 /* reduce.h -- sums and maxima of rows of floats.
  *
- * Term i of a sum goes to lane i % 16 of block i / 512.  Lanes of a block add up in order of i,
- * blocks in their order lane by lane, and the 16 lanes at last as a tree: 8 apart, 4, 2, 1.
- */
+ * Term i of a sum goes to lane i % 16 of block i / 512.  A lane of a block adds its terms in
+ * order of i.  Blocks are added lane by lane, in their order.  At the end the 16 lanes are added
+ * as a tree: first those 8 apart, then 4, 2 and 1 apart. */
 #ifndef ETC_REDUCE_H
 #define ETC_REDUCE_H
 
@@ -21,7 +21,8 @@ ETC_INLINE void etc_sum_start(EtcSum *s)
     }
 }
 
-/* Adds n floats.  A caller who brings a sum in parts brings whole blocks but for the last. */
+/* Adds n floats to a sum.  If a caller adds a sum in parts, all but the last must be whole
+ * blocks. */
 ETC_OUTLINE void etc_sum_f32(const float *x, int64_t n, EtcSum *s)
 {
     for (int64_t from = 0; from < n; from += ETC_SUM_BLOCK) {
@@ -58,7 +59,7 @@ ETC_INLINE float etc_sum_end(const EtcSum *s)
     return (t[0] + t[2]) + (t[1] + t[3]);
 }
 
-/* The largest of start and n floats; NaN if one is. */
+/* Returns the largest of start and n floats, or NaN if one of them is NaN. */
 ETC_OUTLINE float etc_amax_f32(const float *x, int64_t n, float start)
 {
     EtcF m = etc_splat(start);
@@ -76,8 +77,9 @@ ETC_OUTLINE float etc_amax_f32(const float *x, int64_t n, float start)
     return y;
 }
 
-/* Sums along rows [outer][n][inner], each up to its element, in double.  Rows are independent: some
- * go side by side, as the next sum of one must wait for the last. */
+/* Computes cumulative sums of x [outer][n][inner] along the axis of n, in double.  Rows are
+ * independent.  Several are added side by side, because each sum of a row waits for the one
+ * before. */
 ETC_OUTLINE void etc_cumsum_f32(const float *x, float *y, int64_t outer, int64_t n, int64_t inner)
 {
     enum { ROWS = 4, COLUMNS = 256 };

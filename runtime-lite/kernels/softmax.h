@@ -1,6 +1,6 @@
-/* softmax.h -- softmax and log_softmax of one row, whose elements may lie apart; y may be x.
+/* softmax.h -- softmax and log_softmax of one row, whose elements may have a stride; y may be x.
  *
- * e^(x - max) / sum, or (x - max) - ln sum; the sum as reduce.h defines it.
+ * The results are e^(x - max) / sum and (x - max) - ln sum.  reduce.h defines the order of the sum.
  */
 #ifndef ETC_SOFTMAX_H
 #define ETC_SOFTMAX_H
@@ -8,7 +8,8 @@
 #include "runtime-lite/kernels/math.h"
 #include "runtime-lite/kernels/reduce.h"
 
-/* Floats i .. of a row, `stride` apart. */
+/* Loads n floats that are `stride` apart, or a whole vector if n is larger.  The other lanes become
+ * zero. */
 ETC_INLINE EtcF etc_load_apart(const float *x, int64_t stride, int64_t n)
 {
     EtcF v = ETC_REP(0.0f);

@@ -1,9 +1,9 @@
 /* stream.h -- convolutions one after the other, some rows at a time.
  *
- * Of what stands between two of them only the rows that the next one still reads are kept, in
- * lines: [channels][room][width], of which rows from .. to - 1 of the image are filled.  Each
- * output is the same sum as without lines.  Stages have one image, are not transposed and no
- * larger than int32 in any size. */
+ * Of the image between two convolutions, only the rows that the next one still reads are kept.
+ * They are in lines [channels][room][width], which hold rows from .. to - 1 of the image.  Each
+ * output is the same sum as without lines.  Stages have one image and are not transposed, and
+ * none of their sizes exceeds int32. */
 #ifndef ETC_STREAM_H
 #define ETC_STREAM_H
 
@@ -14,7 +14,7 @@
 typedef struct EtcStage {
     const float *w, *bias;
     EtcConv g;
-    int64_t room; /* rows of the lines it fills; of the last stage not read */
+    int64_t room; /* the rows of the lines that it fills; not read for the last stage */
 } EtcStage;
 
 typedef struct EtcLines {
@@ -22,8 +22,8 @@ typedef struct EtcLines {
     int64_t from, to;
 } EtcLines;
 
-/* Rows from .. to - 1 of the stage's output; x holds rows x_from .. of its input and y rows y_from
- * .. of its output. */
+/* Computes rows from .. to - 1 of the stage's output.  x holds the rows of its input from x_from
+ * on, and y those of its output from y_from on. */
 ETC_INLINE void etc_stage_rows(const EtcStage *s, const float *x, int64_t x_from, int64_t x_plane,
                                float *y, int64_t y_from, int64_t y_plane, int64_t from, int64_t to,
                                void *work)
@@ -39,7 +39,7 @@ ETC_INLINE void etc_stage_rows(const EtcStage *s, const float *x, int64_t x_from
                  work);
 }
 
-/* Drops the rows before `from`. */
+/* Drops the rows before `from` from the lines. */
 ETC_INLINE void etc_lines_slide(const EtcStage *s, EtcLines *l, int64_t from)
 {
     const int64_t gone = (from - l->from) * s->g.ow, kept = (l->to - from) * s->g.ow;
@@ -49,7 +49,7 @@ ETC_INLINE void etc_lines_slide(const EtcStage *s, EtcLines *l, int64_t from)
     }
     for (int64_t c = 0; c < planes; c++) {
         float *to = l->p + (c * plane);
-        for (int64_t i = 0; i < kept; i += ETC_LANES) { /* towards lower addresses */
+        for (int64_t i = 0; i < kept; i += ETC_LANES) { /* The rows move to lower addresses. */
             etc_store(to + i, kept - i, etc_load(to + gone + i, kept - i));
         }
     }
@@ -57,7 +57,8 @@ ETC_INLINE void etc_lines_slide(const EtcStage *s, EtcLines *l, int64_t from)
     l->to = etc_max_i64(l->to, from);
 }
 
-/* Rows from[i] .. to[i] - 1 of stage i are what rows from[n - 1] .. of the last stage need. */
+/* Computes which rows of the stages before it the last stage needs for its rows from[n - 1] ..
+ * to[n - 1] - 1: stage i has to compute rows from[i] .. to[i] - 1. */
 ETC_INLINE void etc_stream_needs(const EtcStage *stage, int32_t n, int64_t *from, int64_t *to)
 {
     for (int32_t i = n - 1; i > 0; i--) {
@@ -68,7 +69,8 @@ ETC_INLINE void etc_stream_needs(const EtcStage *stage, int32_t n, int64_t *from
     }
 }
 
-/* lines: those of all stages but the last, one after the other; `rows` of y at a time. */
+/* Runs n stages on x and writes y, `rows` rows of y at a time.  `lines` has the lines of all stages
+ * but the last, one after the other. */
 ETC_OUTLINE void etc_stream_f32(const float *x, float *y, const EtcStage *stage, int32_t n,
                                 int64_t rows, float *lines, void *work)
 {

@@ -1,16 +1,17 @@
-/* table.h -- rows of a table kept as integers, as floats: (q - zero) * scale.
+/* table.h -- rows of a table of integers, read as floats: (q - zero) * scale.
  *
- * Rows are of n numbers, each `group` of which share a scale and a zero point, [rows][n / group].
- * Of 4 bits two share a byte: number 2i, plus 8, is its high half, number 2i + 1 the low one.
- */
+ * A row has n numbers.  Each `group` of them share a scale and a zero point, which are stored as
+ * [rows][n / group].  Two numbers of 4 bits share a byte: its high half is number 2i plus 8, and
+ * its low half is number 2i + 1 plus 8. */
 #ifndef ETC_TABLE_H
 #define ETC_TABLE_H
 
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcTable {
-    int64_t count, rows, n, group; /* indices; the table's rows, none 0; a row's numbers */
-    int32_t bits, is_u8;           /* 4 or 8; of 8: 0 to 255 */
+    /* indices; rows of the table, at least 1; numbers of a row; numbers that share a scale */
+    int64_t count, rows, n, group;
+    int32_t bits, is_u8; /* 4 or 8; is_u8 1: numbers of 8 bits are 0 to 255, 0: they are signed */
 } EtcTable;
 
 ETC_INLINE void etc_table_row(const uint8_t *q, const float *scale, const float *zero, float *y,
@@ -25,8 +26,9 @@ ETC_INLINE void etc_table_row(const uint8_t *q, const float *scale, const float 
     }
 }
 
-/* zero: NULL where all are 0.  An index out of range counts as the nearest one in range, and makes
- * the result 0. */
+/* Writes the rows that the indices name to y, as floats.  zero: NULL if all zero points are 0.  An
+ * index out of range counts as the nearest one in range.  Returns 1, or 0 if an index is out of
+ * range. */
 ETC_INLINE int etc_table_f32(const void *q, const float *scale, const float *zero,
                              const int64_t *index, float *y, const EtcTable *g)
 {

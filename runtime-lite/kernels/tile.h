@@ -1,17 +1,17 @@
-/* tile.h -- the register tile beneath matmul and convolution.
+/* tile.h -- the register tile of matmul and convolution.
  *
- * A block is c[m][n] += a[m][k] b[k][n] with n at most ETC_PANEL floats, taken in tiles of a few
- * rows by 1 .. ETC_NV vectors: one vector of b meets one broadcast float of a.  Each sum takes its
- * terms in order of k, one fused multiply-add each; between blocks of k it rests in c, which
- * rounds nothing.  So neither tile nor block size nor vector width shows in the bits.
- */
+ * A block is c[m][n] += a[m][k] b[k][n], where n is at most ETC_PANEL floats.  It is computed in
+ * tiles of a few rows by 1 .. ETC_NV vectors: a vector of b is multiplied by a broadcast float
+ * of a.  Each sum adds its terms in order of k, with one fused multiply-add each.  Between
+ * blocks of k it is stored in c, which rounds nothing.  So the results do not depend on the
+ * sizes of tiles, blocks and vectors. */
 #ifndef ETC_TILE_H
 #define ETC_TILE_H
 
 #include "runtime-lite/kernels/vec.h"
 
-/* Vectors across a tile, and rows of a tile 1, 2, 3 and 4 vectors wide: sums, a row of b and one
- * broadcast must fit the vector registers. */
+/* The most vectors in a row of a tile, and the rows of tiles that are 1, 2, 3 and 4 vectors
+ * wide.  The accumulators, a row of b and one broadcast must fit into the vector registers. */
 #define ETC_NV ((ETC_REGISTERS == 32) ? 4 : ((ETC_FMA_BY_DOUBLE != 0) ? 2 : 3))
 #define ETC_MR1 ((ETC_REGISTERS == 32) ? 12 : ((ETC_FMA_BY_DOUBLE != 0) ? 3 : 8))
 #define ETC_MR2 ((ETC_REGISTERS == 32) ? 12 : ((ETC_FMA_BY_DOUBLE != 0) ? 2 : 6))
@@ -19,10 +19,11 @@
 #define ETC_MR4 6
 #define ETC_PANEL (ETC_NV * ETC_LANES)
 
-/* Rows or columns of a weight that stand together where an emitted file holds it in blocks. */
+/* The rows or columns of a block of a weight, if an emitted file stores the weight in blocks. */
 #define ETC_TOGETHER 16
 
-/* Terms of a sum between two rests: a block of b of this many rows stays in the first cache. */
+/* The terms that are added to a sum before it is stored.  A block of b of this many rows stays
+ * in the first-level cache. */
 #define ETC_KB 128
 
 typedef enum EtcStart { ETC_FROM_ZERO, ETC_FROM_ROW, ETC_FROM_COLUMN, ETC_FROM_C } EtcStart;
@@ -34,18 +35,18 @@ typedef struct EtcBlock {
     int64_t m, n, k;
     int64_t a_row, b_row, c_row; /* floats from a row to the next; rows of b hold whole vectors */
     int64_t a_step;              /* floats from a term to the next in a row of a */
-    float lo, hi;                /* clamp, when this block is the last of k */
+    float lo, hi;                /* the clamp, which is applied if is_last is set */
     EtcStart start;
-    int is_last;
+    int is_last;    /* this block has the last terms of k */
     int64_t b_next; /* floats from ETC_TOGETHER columns of b to the next; ETC_TOGETHER: no gaps */
 } EtcBlock;
 
-/* Adds the terms of rows i .. i + mr - 1 to their sums; mr and nv are constants where this and the
- * next are inlined. */
+/* Adds the terms of rows i .. i + mr - 1 to their sums.  mr and nv are constants after this
+ * function and the next one are inlined. */
 ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, EtcF acc[16][4])
 {
     const int64_t step = t->a_row, b_row = t->b_row, a_step = t->a_step;
-    const float *a[6]; /* every third row: the two between are reached by the address's index */
+    const float *a[6]; /* every third row; an index in the address reaches the two after it */
     ETC_UNROLL
     for (int g = 0; g < 6; g++) {
         a[g] = t->a + ((i + ((3 * g < mr) ? (3 * g) : 0)) * step);
@@ -74,12 +75,12 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, Etc
     }
 }
 
-/* Rows i .. i + mr - 1 of a block nv vectors wide. */
+/* Computes rows i .. i + mr - 1 of a block that is nv vectors wide. */
 ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
 {
     EtcF acc[16][4];
     float *c = t->c + (i * t->c_row);
-    const int64_t last = t->n - ((nv - 1) * ETC_LANES); /* floats in the last vector */
+    const int64_t last = t->n - ((nv - 1) * ETC_LANES); /* the floats in the last vector */
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
         ETC_UNROLL
@@ -113,7 +114,7 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
     }
 }
 
-/* All rows of a block nv vectors wide: tall tiles, then what is left. */
+/* Computes all rows of a block that is nv vectors wide: tiles of mr rows, then smaller tiles. */
 ETC_INLINE void etc_tiles(const EtcBlock *t, int mr, int nv)
 {
     int64_t i = 0;
@@ -175,7 +176,7 @@ ETC_INLINE void etc_block(const EtcBlock *t)
     }
 }
 
-/* panel[k][width] from b[k][n]; columns n .. width - 1 become zero. */
+/* Packs b[k][n] into panel[k][width].  Columns n .. width - 1 become zero. */
 ETC_INLINE void etc_pack_rows(const float *b, int64_t b_row, int64_t k, int64_t n, float *panel,
                               int64_t width)
 {
@@ -186,7 +187,8 @@ ETC_INLINE void etc_pack_rows(const float *b, int64_t b_row, int64_t k, int64_t 
     }
 }
 
-/* Columns of the next panel of `left`: whole panels, the last ones evened out. */
+/* Returns the columns of the next panel if `left` columns are left.  The vectors are divided evenly
+ * among the panels. */
 ETC_INLINE int64_t etc_panel(int64_t left)
 {
     int64_t vectors = (left + ETC_LANES - 1) / ETC_LANES;

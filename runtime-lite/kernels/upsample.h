@@ -1,10 +1,9 @@
-/* upsample.h -- planes [planes, ih, iw] resampled to [planes, oh, ow], float: nearest element and
- * linear between neighbours, as torch places them.
+/* upsample.h -- float planes [planes, ih, iw] resampled to [planes, oh, ow], nearest or linear.
  *
- * Linear: each input row that is needed is first blended along its columns,
- * fma(l1, x1, l0 * x0), into one of two rows of `work`; an output row then blends two such rows
- * the same way.  Wide planes are taken in strips of columns.
- */
+ * Elements are placed as torch places them.  The linear kind first interpolates each input row
+ * that is needed along its columns, fma(l1, x1, l0 * x0), into one of two rows of `work`.  Then
+ * it interpolates an output row between two such rows in the same way.  Wide planes are
+ * processed in strips of columns. */
 #ifndef ETC_UPSAMPLE_H
 #define ETC_UPSAMPLE_H
 
@@ -16,17 +15,17 @@ typedef struct EtcUpsample {
     int32_t align_corners;
 } EtcUpsample;
 
-/* Columns of a strip: its neighbours, weights and two rows fit the working memory. */
+/* The most columns of a strip: its neighbours, weights and two rows fit into the working memory. */
 #define ETC_STRIP 2048
 
-/* The largest integer not above v, for 0 <= v, kept below n. */
+/* Returns the largest integer that is not above v, but at most n - 1.  v is not negative. */
 ETC_INLINE int64_t etc_below(float v, int64_t n)
 {
     return (v < 9.0e18f) ? etc_min_i64((int64_t)v, n - 1) : (n - 1);
 }
 
-/* Returns which input output o copies.  As in torch, equal and doubled sizes do not ask the
- * scale. */
+/* Returns the index of the input that output o copies.  As in torch, the scale is not used if the
+ * sizes are equal or the output has twice the size. */
 ETC_INLINE int64_t etc_nearest(int64_t o, float scale, int64_t in, int64_t out)
 {
     if (in == out) {
@@ -35,7 +34,8 @@ ETC_INLINE int64_t etc_nearest(int64_t o, float scale, int64_t in, int64_t out)
     return ((2 * in) == out) ? (o / 2) : etc_below((float)o * scale, in);
 }
 
-/* Neighbours of output o, and the second one's weight. */
+/* Returns the index of the first input neighbour of output o.  *weight becomes the weight of the
+ * second one, which is next to it. */
 ETC_INLINE int64_t etc_neighbour(int64_t o, float scale, int align, int64_t in, int64_t out,
                                  float *weight)
 {
@@ -52,7 +52,7 @@ ETC_INLINE int64_t etc_neighbour(int64_t o, float scale, int align, int64_t in, 
     return i;
 }
 
-/* One row of the nearest kind; twice the size is the common case. */
+/* Writes one row of the nearest kind.  The common case is twice the size. */
 ETC_INLINE void etc_nearest_row(const float *x, float *y, const EtcUpsample *g,
                                 const int32_t *column, int64_t n)
 {
@@ -68,7 +68,7 @@ ETC_INLINE void etc_nearest_row(const float *x, float *y, const EtcUpsample *g,
     }
 }
 
-/* work: ETC_WORK_BYTES */
+/* Resamples x to y by the nearest element.  work: ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_upsample_nearest_f32(const float *x, float *y, const EtcUpsample *g,
                                           void *work)
 {
@@ -101,8 +101,8 @@ ETC_OUTLINE void etc_upsample_nearest_f32(const float *x, float *y, const EtcUps
 
 /* -- linear --------------------------------------------------------------------------------- */
 
-/* A strip of columns: where each looks, how much of the second neighbour it takes, and rows made
- * so far.  `rows` holds input rows first and second, or none (-1), already blended. */
+/* A strip of n columns.  at[i] is the first neighbour of column i and weight[i] is the weight of
+ * the second one.  row[k] is input row have[k] (-1: none), interpolated along the columns. */
 typedef struct EtcStrip {
     int32_t *at;
     float *weight, *row[2];
@@ -125,7 +125,8 @@ ETC_INLINE void etc_strip_start(EtcStrip *s, const EtcUpsample *g, int64_t ox, i
     }
 }
 
-/* A blended input row: kept where it stood, else in the place of the row less far down. */
+/* Returns input row iy, interpolated along the columns.  If neither row of the strip is that
+ * row, it is computed in the place of the row with the smaller index. */
 ETC_INLINE const float *etc_strip_row(EtcStrip *s, const float *x, int64_t iw, int64_t iy)
 {
     const int to = (s->have[0] <= s->have[1]) ? 0 : 1;
@@ -158,7 +159,7 @@ ETC_INLINE void etc_blend_rows(const float *a, const float *b, float weight, flo
     }
 }
 
-/* work: ETC_WORK_BYTES */
+/* Resamples x to y linearly.  work: ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_upsample_linear_f32(const float *x, float *y, const EtcUpsample *g,
                                          void *work)
 {
