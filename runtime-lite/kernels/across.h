@@ -1,9 +1,10 @@
 /* across.h -- convolutions whose vectors hold output channels.
  *
- * A tile is a few pixels of a row by one or two vectors of channels: one broadcast float of x meets
- * weights that stand together.  So no panel of taps is packed: x is read where it lies, or its rows
- * are copied once.  Sums are columns of a tile and rows of y; between two lots of input channels
- * they rest in y.  Each takes its terms in the order of conv.h, one fused multiply-add each.
+ * A tile is a few pixels of a row by one or two vectors of channels.  One float of x is broadcast
+ * and multiplied by a vector of adjacent weights, so no panel of taps is packed: x is read in
+ * place, or its rows are copied once.  The sums of a channel are a column of the tile and part of
+ * a row of y.  If the input channels are added in several lots, the sums are kept in y between the
+ * lots.  Each sum adds its terms in the order of conv.h, each with one fused multiply-add.
  */
 #ifndef ETC_ACROSS_H
 #define ETC_ACROSS_H
@@ -13,26 +14,25 @@
 
 /* -- the tile --------------------------------------------------------------------------------- */
 
-/* Terms whose places in x are listed. */
+/* The largest number of terms whose places in x are listed. */
 #define ETC_PLACES 64
 
-/* Terms between those that are added and those whose weights are fetched into the first cache. */
+/* The weights are prefetched this many terms before they are used. */
 #define ETC_WEIGHTS_AHEAD 16
 
 typedef struct EtcAcross {
     const float *w;   /* [terms][ETC_TOGETHER] */
-    int64_t w_second; /* floats from there to the weights of the second vector */
-    const float *x;   /* of the first pixel */
-    int64_t x_half;   /* floats from there to the first pixel of the tile's second half */
-    int64_t steps;    /* times that the listed terms are taken */
-    int64_t x_step;   /* floats of x from a step to the next */
-    const int64_t *at; /* of each listed term: floats from x */
-    int64_t n_at;
-    float *sums; /* [pixels][vectors][ETC_LANES]: where they start, then where they end */
+    int64_t w_second; /* floats from w to the weights of the second vector */
+    const float *x;   /* the input of the first pixel */
+    int64_t x_half;   /* floats from x to the input of the first pixel of the tile's second half */
+    int64_t steps;    /* how many times the listed terms are added */
+    int64_t x_step;   /* floats of x from one step to the next */
+    const int64_t *at; /* for each listed term, its offset from x in floats */
+    int64_t n_at;      /* the number of listed terms */
+    float *sums; /* [pixels][vectors][ETC_LANES]: the initial sums, then the results */
 } EtcAcross;
 
-/* Adds all terms of a tile of n pixels; n and nv, its vectors, are constants where this is
- * inlined. */
+/* Adds all terms of a tile of n pixels by nv vectors.  n and nv are constants after inlining. */
 ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
 {
     EtcF acc[16][2];
@@ -40,7 +40,7 @@ ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
     const int64_t *end = t->at + t->n_at;
     const int64_t x_half = t->x_half;
     if (n > ETC_PIXELS) {
-        return; /* a tile of another instruction set */
+        return; /* this instruction set has no such tile */
     }
     ETC_UNROLL
     for (int r = 0; r < n; r++) {
@@ -77,7 +77,7 @@ ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
     }
 }
 
-/* The same for n from 1 to ETC_PIXELS. */
+/* Calls etc_across_tile with n as a constant, for n from 1 to ETC_PIXELS. */
 ETC_INLINE void etc_across_pixels(const EtcAcross *t, int64_t n, int nv)
 {
     switch (n) {
@@ -138,7 +138,7 @@ ETC_OUTLINE void etc_across_2(const EtcAcross *t, int64_t n)
     etc_across_pixels(t, n, 2);
 }
 
-/* Sums of n pixels that start from the biases of their channels, or from 0 without them. */
+/* Sets the sums of n pixels to the biases of their channels, or to 0 if bias is NULL. */
 ETC_OUTLINE void etc_sums_start(const float *bias, int64_t n, int64_t nv, float *sums)
 {
     for (int64_t v = 0; v < nv; v++) {
@@ -149,7 +149,7 @@ ETC_OUTLINE void etc_sums_start(const float *bias, int64_t n, int64_t nv, float 
     }
 }
 
-/* Sums of n pixels that go on from what y holds, whose planes are y_plane apart. */
+/* Loads the sums of n pixels from y, whose planes are y_plane floats apart. */
 ETC_OUTLINE void etc_sums_load(const float *y, int64_t y_plane, int64_t n, int64_t nv, float *sums)
 {
     for (int64_t v = 0; v < nv; v++) {
@@ -166,7 +166,7 @@ ETC_OUTLINE void etc_sums_load(const float *y, int64_t y_plane, int64_t n, int64
     }
 }
 
-/* Sums of n pixels to y, clamped. */
+/* Clamps the sums of n pixels and stores them into y. */
 ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float lo, float hi,
                                 float *y, int64_t y_plane)
 {
@@ -174,7 +174,7 @@ ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float 
     for (int64_t v = 0; v < nv; v++) {
         for (int64_t p = 0; p < n; p += ETC_LANES) {
             EtcF t[ETC_LANES];
-            for (int i = 0; i < ETC_LANES; i++) { /* the last pixel again and again */
+            for (int i = 0; i < ETC_LANES; i++) { /* lanes past the last pixel repeat it */
                 const int64_t from = etc_min_i64(p + i, n - 1);
                 t[i] = etc_loadu(sums + (((from * nv) + v) * ETC_LANES));
                 t[i] = etc_at_most(etc_at_least(t[i], low), high);
@@ -189,30 +189,34 @@ ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float 
 
 /* -- planes of x ------------------------------------------------------------------------------ */
 
-/* Fewer terms than this gain nothing from sums that start and end as columns. */
+/* With fewer terms than this, transposing the sums at the start and the end costs more than the
+ * tiles save. */
 #define ETC_ACROSS_TERMS 100
 
-/* Images of so few pixels fill vectors badly, and all channels of them stay in the second cache. */
+/* Images with at most this many pixels leave many lanes of a vector of pixels unused, and all of
+ * their channels fit the second-level cache. */
 #define ETC_FEW_PIXELS 256
 
-/* Floats of weights that stay in the second cache while bands of rows go by. */
+/* Up to this many floats of weights stay in the second-level cache from one band of rows to the
+ * next. */
 #define ETC_NEAR_WEIGHTS 262144
 
-/* How x is read: copied into planes, in each of which `rows` rows of ny x nx phases of the stride
- * stand with their zeros; or where it lies, and then all pixels are one row. */
+/* How x is read.  Usually it is copied into one plane per channel, which holds `rows` padded rows
+ * for each of the ny x nx phases of the stride.  If `in_place` is set, x is read where it is, and
+ * all pixels count as one row. */
 typedef struct EtcPlanes {
-    int64_t ny, nx, rows, line; /* line: floats of a row */
-    int64_t plane;              /* floats from a channel to the next */
-    int64_t lot, band;          /* channels of x and rows of y at a time */
-    int64_t oh, ow;             /* rows of y, and their pixels */
-    int64_t group, n_at;        /* channels whose terms are listed together, and these terms */
+    int64_t ny, nx, rows, line; /* line: the floats of a row */
+    int64_t plane;              /* floats from one channel to the next */
+    int64_t lot, band;          /* channels of x and rows of y that are processed at a time */
+    int64_t oh, ow;             /* the rows of y, and the pixels of a row */
+    int64_t group, n_at;        /* channels whose terms are listed together; their terms */
     int64_t at[ETC_PLACES];
     int in_place;
 } EtcPlanes;
 
-/* Copied planes for the working memory: as many rows at a time as it holds with all channels, or
- * with a lot of them that is worth a pass over y, where the weights are too many to be read again
- * for each band.  Returns whether one row fits. */
+/* Plans the planes that x is copied into.  A band has as many rows as the working memory holds for
+ * all channels.  If there are more weights than ETC_NEAR_WEIGHTS, a lot may have fewer channels
+ * instead, so that the weights are read again for fewer bands.  Returns whether one row fits. */
 ETC_INLINE int etc_planes_fit(const EtcConv *g, EtcPlanes *p)
 {
     const int64_t down = ((g->kh - 1) * g->dh) / g->sh, taps = g->kh * g->kw;
@@ -232,7 +236,8 @@ ETC_INLINE int etc_planes_fit(const EtcConv *g, EtcPlanes *p)
     return p->lot > 0;
 }
 
-/* Lists terms: those of as many channels as divide all of them and fit, so that lots are whole. */
+/* Lists the terms of a group of channels.  The group is as large as fits and divides the number of
+ * channels, so that each lot has a whole number of groups. */
 ETC_INLINE void etc_planes_list(const EtcConv *g, EtcPlanes *p)
 {
     const int64_t taps = g->kh * g->kw;
@@ -254,7 +259,8 @@ ETC_INLINE void etc_planes_list(const EtcConv *g, EtcPlanes *p)
     }
 }
 
-/* Returns whether a convolution goes this way; all but the last channels of its blocks do. */
+/* Returns whether a convolution uses these tiles.  They compute all whole blocks of ETC_TOGETHER
+ * output channels; the remaining channels are left to another kernel. */
 ETC_INLINE int etc_is_across(const EtcConv *g, EtcPlanes *p)
 {
     const int64_t taps = g->kh * g->kw, pixels = g->oh * g->ow;
@@ -280,7 +286,7 @@ ETC_INLINE int etc_is_across(const EtcConv *g, EtcPlanes *p)
     return (pixels <= ETC_FEW_PIXELS) && ((4 * g->ic) >= (3 * pixels));
 }
 
-/* Copies what output rows oy .. oy + band - 1 read of a channel. */
+/* Copies the part of a channel that output rows oy .. oy + band - 1 read. */
 ETC_INLINE void etc_plane_copy(const float *x, const EtcConv *g, const EtcPlanes *p, int64_t oy,
                                float *to)
 {
@@ -299,8 +305,8 @@ ETC_INLINE void etc_plane_copy(const float *x, const EtcConv *g, const EtcPlanes
     }
 }
 
-/* One or two vectors of channels of output rows oy .. oy + n - 1.  Of narrow images two rows are
- * one tile. */
+/* Computes nv (one or two) vectors of channels of n output rows.  If an image is narrow, a tile
+ * covers two rows. */
 ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcConv *g, const EtcPlanes *p,
                                 const float *from, const float *bias, float *y, int64_t n,
                                 int64_t nv, int is_first, int is_last)
@@ -332,7 +338,7 @@ ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcConv *g, const EtcPlanes 
     }
 }
 
-/* One image and group; work: as all cores. */
+/* Convolves one image and group.  `work` has ETC_WORK_BYTES. */
 ETC_INLINE void etc_conv_across(const float *x, const float *w, const float *bias, float *y,
                                 const EtcConv *g, EtcPlanes *p, float *work)
 {

@@ -1,12 +1,14 @@
-/* attention.h -- y = softmax(scale q k^T + bias + mask) v of one head, a tile of scores at a time.
+/* attention.h -- attention of one head: y = softmax(scale q k^T + bias + mask) v.
  *
- * q is multiplied by scale and rounded; a score s is its dot product with a key, as matmul.h sums,
- * or cap tanh(s); the bias comes first, then the mask;
- * softmax of a row is e^(s - max) / sum, the sum as reduce.h defines it; an output takes its terms
- * in order of the keys.  A row that sees no key gives zeros or, as a softmax written out would,
- * NaN.  A tile is some rows of scores over all keys; where one row alone does not fit, over blocks of
- * keys, whose scores are then computed once for the maximum, once for the sum and once for the
- * output.  Nothing of that shows in the bits.
+ * q is multiplied by scale and rounded.  A score s is the dot product of a row of q and a key,
+ * summed as in matmul.h, or cap tanh(s) of it.  The bias is added first, then the mask.  The
+ * softmax of a row is e^(s - max) / sum; the sum is the one of reduce.h.  An output adds its terms
+ * in order of the keys.  A row that sees no key gives zeros, or NaN if is_plain is set.
+ *
+ * Scores are computed one tile at a time.  A tile has some rows of scores for all keys.  If a
+ * single row does not fit, a tile has a block of the keys, and its scores are computed three
+ * times: for the maximum, for the sum and for the output.  The tile's size does not affect the
+ * result's bits.
  */
 #ifndef ETC_ATTENTION_H
 #define ETC_ATTENTION_H
@@ -15,39 +17,40 @@
 #include "runtime-lite/kernels/matmul.h"
 #include "runtime-lite/kernels/reduce.h"
 
-/* Bytes at `work` beside the tile, and the least and the usual floats of a tile. */
+/* The bytes of `work` before the tile; the smallest and the usual number of floats of a tile. */
 #define ETC_ATTENTION_PANEL 32768
 #define ETC_ATTENTION_LEAST 1024
 #define ETC_ATTENTION_ROOM ((ETC_WORK_BYTES - ETC_ATTENTION_PANEL) / 4)
 
 typedef struct EtcAttention {
     int64_t n_q, n_k, d, d_v;            /* queries, keys, floats of a key and of a value */
-    int64_t q_row, k_row, v_row, y_row;  /* floats from a row to the next */
-    int64_t mask_row, mask_column;       /* 0: one entry for all; a column may step by 1 or 0 */
-    int64_t room;                        /* floats of a tile */
+    int64_t q_row, k_row, v_row, y_row;  /* floats from one row to the next */
+    int64_t mask_row, mask_column;       /* strides of the mask; 0: broadcast; a column: 1 or 0 */
+    int64_t room;                        /* the floats of a tile */
     float scale;
     int32_t is_causal;                   /* query i sees keys 0 .. i */
-    int64_t bias_row, bias_column;       /* as of the mask */
-    float cap;                           /* of the scores; 0: none */
-    float fill;                          /* the score of what a mask does not keep */
+    int64_t bias_row, bias_column;       /* strides of the bias, like those of the mask */
+    float cap;                           /* the cap of the scores; 0: none */
+    float fill;                          /* the score of a key that the mask does not keep */
     int32_t is_plain;                    /* a row that sees no key gives NaN */
 } EtcAttention;
 
-/* Added to the scores, or false where they are not kept; NULL both: no mask.  A bias is added
- * before. */
+/* The mask and the bias; each pointer may be NULL.  `add` is added to the scores.  A score is
+ * replaced with `fill` if its entry of `keep` is 0; `keep` is not read if there is an `add`.
+ * `bias` is added before the mask is applied. */
 typedef struct EtcMask {
     const float *add;
     const uint8_t *keep;
     const float *bias;
 } EtcMask;
 
-/* A tile and where its parts lie in work. */
+/* A tile, and pointers to its parts in `work`. */
 typedef struct EtcScores {
-    float *panel, *part, *max, *s; /* `part`: scaled queries, ETC_KB floats of each at most */
+    float *panel, *part, *max, *s; /* `part`: scaled queries, at most ETC_KB floats of each */
     EtcSum *sum;
-    int64_t rows, keys;         /* at most */
-    int64_t row, part_row;      /* floats from a row to the next, of s and of part */
-    int64_t query, n, key, n_key; /* rows query .. and columns key .. it holds now */
+    int64_t rows, keys;         /* the most rows and keys that the tile can hold */
+    int64_t row, part_row;      /* floats from one row to the next in s and in part */
+    int64_t query, n, key, n_key; /* now it holds n rows from `query`, n_key keys from `key` */
 } EtcScores;
 
 ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
@@ -55,13 +58,13 @@ ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
     EtcScores t;
     t.part_row = ((etc_min_i64(g->d, ETC_KB) + 15) / 16) * 16;
     t.row = ((g->n_k + 15) / 16) * 16;
-    const int64_t beside = t.part_row + 32; /* a sum of 16 lanes, a maximum */
+    const int64_t beside = t.part_row + 32; /* the scaled query, a sum of 16 lanes, a maximum */
     if ((t.row + beside) > g->room) {
         t.row = ((g->room - beside) / ETC_SUM_BLOCK) * ETC_SUM_BLOCK;
     }
     t.keys = t.row;
     t.rows = etc_min_i64(g->room / (t.row + beside), g->n_q);
-    t.rows = (t.rows > 12) ? ((t.rows / 12) * 12) : t.rows; /* whole register tiles */
+    t.rows = (t.rows > 12) ? ((t.rows / 12) * 12) : t.rows; /* fills whole register tiles */
     t.panel = (float *)work;
     t.sum = (EtcSum *)(void *)(t.panel + (ETC_ATTENTION_PANEL / 4));
     t.max = (float *)(void *)(t.sum + t.rows);
@@ -86,7 +89,7 @@ ETC_INLINE void etc_scale_rows(const float *x, int64_t x_row, float *y, int64_t 
     }
 }
 
-/* s = scale q k^T */
+/* Computes the tile's scores: s = scale q k^T. */
 ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const float *k,
                                    EtcScores *t)
 {
@@ -94,7 +97,7 @@ ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const 
     EtcBlock b = {t->part, t->panel, t->s, NULL, t->n, 0, 0, t->part_row, 0, t->row, 1, -inf,
                   inf, ETC_FROM_ZERO, 0, ETC_TOGETHER};
     int64_t from = 0;
-    do { /* once even where d is 0 */
+    do { /* runs once even if d is 0 */
         b.k = etc_min_i64(g->d - from, ETC_KB);
         b.is_last = (from + b.k) == g->d;
         etc_scale_rows(q + (t->query * g->q_row) + from, g->q_row, t->part, t->part_row, t->n, b.k,
@@ -112,7 +115,7 @@ ETC_INLINE void etc_scores_product(const EtcAttention *g, const float *q, const 
     } while (from < g->d);
 }
 
-/* s += add, whose columns step by 1 or 0 */
+/* Adds n floats of `add`, or its first float if `column` is 0, to the scores s. */
 ETC_INLINE void etc_scores_add(const float *add, int64_t column, float *s, int64_t n)
 {
     for (int64_t j = 0; j < n; j += ETC_LANES) {
@@ -121,7 +124,7 @@ ETC_INLINE void etc_scores_add(const float *add, int64_t column, float *s, int64
     }
 }
 
-/* s = cap tanh(s) */
+/* Replaces the n scores s with cap tanh(s). */
 ETC_INLINE void etc_scores_cap(float cap, float *s, int64_t n)
 {
     for (int64_t j = 0; j < n; j += ETC_LANES) {
@@ -129,8 +132,8 @@ ETC_INLINE void etc_scores_cap(float cap, float *s, int64_t n)
     }
 }
 
-/* Cap, bias and mask of one query from the tile's first key on; what a causal query does not see:
- * -inf */
+/* Applies cap, bias and mask to the scores of row i of the tile.  If attention is causal, the
+ * scores of keys after the query become -inf. */
 ETC_INLINE void etc_scores_mask(const EtcAttention *g, const EtcMask *mask, const EtcScores *t,
                                 int64_t i, float *s)
 {
@@ -167,8 +170,9 @@ ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const flo
     }
 }
 
-/* s = e^(s - max), in a row that sees no key 0 unless that is to be NaN.  Subnormal numbers become
- * 0: a mask of -100 gives such, and CPUs multiply by them a hundred times slower. */
+/* Replaces the n scores s with e^(s - max).  In a row that sees no key they become 0, or NaN if
+ * is_plain is set.  Subnormal results become 0: a mask of -100 produces them, and CPUs multiply by
+ * them a hundred times slower. */
 ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
 {
     const EtcF top = etc_splat(max);
@@ -183,20 +187,20 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
 
 ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 {
-    const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: it sees no key */
+    const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         etc_store(s + j, n - j, etc_load(s + j, n - j) / by);
     }
 }
 
-/* y = s v, or y += s v past the first keys */
+/* Computes y = s v for the first block of keys and y += s v for the others. */
 ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y, EtcScores *t)
 {
     const float inf = __builtin_inff();
     EtcBlock b = {NULL, NULL, NULL, NULL, t->n, 0, 0, t->row, 0, g->y_row, 1, -inf, inf,
                   (t->key == 0) ? ETC_FROM_ZERO : ETC_FROM_C, 0, ETC_TOGETHER};
     int64_t from = 0;
-    do { /* once even where there is no key */
+    do { /* runs once even if there are no keys */
         b.k = etc_min_i64(t->n_key - from, ETC_KB);
         b.a = t->s + from;
         for (int64_t j = 0; j < g->d_v; j += b.n) {
@@ -205,7 +209,7 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
             b.b = at;
             b.b_row = g->v_row;
             b.c = y + (t->query * g->y_row) + j;
-            if ((b.n % ETC_LANES) != 0) { /* the core reads whole vectors */
+            if ((b.n % ETC_LANES) != 0) { /* etc_block reads whole vectors */
                 b.b = t->panel;
                 b.b_row = ((b.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
                 etc_pack_rows(at, g->v_row, b.k, b.n, t->panel, b.b_row);
@@ -217,7 +221,7 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
     } while (from < t->n_key);
 }
 
-/* The steps that each block of keys is part of: the rows' maxima; their sums; the output. */
+/* The three steps, each of which runs over all keys: the rows' maxima, their sums, the output. */
 typedef enum EtcStep { ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
 
 ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep step, int64_t i,
@@ -238,13 +242,14 @@ ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep s
     }
 }
 
-/* One step over keys 0 .. seen - 1; scores that still stand in the tile are not computed again. */
+/* Does one step over keys 0 .. seen - 1.  The scores are computed again only if the tile does not
+ * hold all of these keys. */
 ETC_INLINE void etc_attention_step(const EtcAttention *g, const EtcMask *mask, const float *q,
                                    const float *k, const float *v, float *y, EtcScores *t,
                                    EtcStep step, int64_t seen)
 {
     t->key = 0;
-    do { /* once even where there is no key */
+    do { /* runs once even if there are no keys */
         const int is_fresh = (step == ETC_STEP_MAX) || (seen > t->keys);
         t->n_key = etc_min_i64(seen - t->key, t->keys);
         if (is_fresh) {

@@ -1,30 +1,30 @@
-/* conv.h -- convolution of [n, groups * ic, ih, iw] and the transposed kind.
+/* conv.h -- convolution of [n, groups * ic, ih, iw], forward and transposed.
  *
- * Each sum starts from the bias (or 0) and takes its terms in order of ic, then kh, then kw by
- * fused multiply-add.  A tap outside the image is a term too: weight times zero.  One dimension
- * is two with ih = kh = 1.
+ * Each sum starts from the bias (or 0) and adds its terms in order of ic, then kh, then kw by fused
+ * multiply-add.  A tap outside the image is a term too: weight times zero.  A convolution over one
+ * dimension has ih = kh = 1.
  *
- * Transposed, an output takes a tap where the stride leads from it back to a pixel.  Outputs that
- * are equal modulo the stride take the same taps: such a phase is a convolution without stride.
- * Its sums take their terms in order of kh, then kw, then ic.
- */
+ * In a transposed convolution, an output uses a tap only if the output's position plus the
+ * padding less the tap's offset is a multiple of the stride.  Outputs whose positions are equal
+ * modulo the stride use the same taps.  They form a phase, which is computed as a convolution of
+ * stride 1.  Its sums add their terms in order of kh, then kw, then ic. */
 #ifndef ETC_CONV_H
 #define ETC_CONV_H
 
 #include "runtime-lite/kernels/across.h"
 #include "runtime-lite/kernels/line.h"
 
-/* With fewer output channels than this, a 1x1 kernel reads its pixels where they lie. */
+/* With fewer output channels than this, a 1x1 kernel reads its pixels in place. */
 #define ETC_PACK_ROWS 64
 
 /* A run of output pixels in one row, as columns of a panel. */
 typedef struct EtcRun {
-    int64_t column, columns; /* where, and how many with the zeros that fill the last vector */
-    int64_t n;               /* pixels */
-    int64_t iy, ix;          /* what tap 0 of the first pixel reads */
+    int64_t column, columns; /* the first column; their number with zeros that fill a vector */
+    int64_t n;               /* the number of pixels */
+    int64_t iy, ix;          /* the place in the image that tap 0 of the first pixel reads */
 } EtcRun;
 
-/* Splits pixels j .. j + n - 1 into runs; returns how many (at most n). */
+/* Splits pixels j .. j + n - 1 into runs.  Returns the number of runs, which is at most n. */
 ETC_INLINE int etc_runs(const EtcConv *g, int64_t j, int64_t n, int64_t width, EtcRun *run)
 {
     int count = 0;
@@ -39,7 +39,7 @@ ETC_INLINE int etc_runs(const EtcConv *g, int64_t j, int64_t n, int64_t width, E
     return count;
 }
 
-/* panel[k][width]: taps k0 .. k0 + k - 1 of the pixels in the runs. */
+/* Writes taps k0 .. k0 + k - 1 of the pixels in the runs into panel[k][width]. */
 ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int64_t k,
                               const EtcRun *run, int n_runs, float *panel, int64_t width)
 {
@@ -68,7 +68,8 @@ ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int6
     }
 }
 
-/* The rows of a block of pixels; w: the weights of one group from term k on. */
+/* Adds the terms from term k on to all output channels of a block of pixels.  w: the weights of
+ * one group. */
 ETC_INLINE void etc_conv_block(const EtcBlock *pixels, const EtcConv *g, const float *w, int64_t k)
 {
     const int64_t depth = g->ic * g->kh * g->kw;
@@ -89,7 +90,8 @@ ETC_INLINE void etc_conv_block(const EtcBlock *pixels, const EtcConv *g, const f
     }
 }
 
-/* One image and group as a product: y[oc][pixels] = w[oc][taps] panel[taps][pixels]. */
+/* Convolves one image and group as a matrix product:
+ * y[oc][pixels] = w[oc][taps] panel[taps][pixels]. */
 ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *panel)
 {
@@ -108,7 +110,7 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
         t.b_row = in_place ? g->x_plane : width;
         t.start = (bias != NULL) ? ETC_FROM_ROW : ETC_FROM_ZERO;
         int64_t k = 0;
-        do { /* once even where there is no tap */
+        do { /* runs once even if there are no taps */
             t.k = etc_min_i64(depth - k, ETC_KB);
             if (in_place) {
                 t.b = x + (k * g->x_plane) + j;
@@ -127,17 +129,18 @@ ETC_INLINE void etc_conv_product(const float *x, const float *w, const float *bi
 
 /* -- transposed ----------------------------------------------------------------------------- */
 
-/* Rows of a block whose sums rest in the working memory, behind the panel and what lines write
- * past its end. */
+/* The rows of a block of sums in the working memory.  The block follows the panel and the space
+ * that lines may write past the panel's end. */
 #define ETC_REST_ROWS (((ETC_WORK_BYTES / 4) / ETC_PANEL) - ETC_KB - 1)
 
-/* Outputs ry, ry + sh, ... by rx, rx + sw, ... of one image and group. */
+/* A phase: the outputs in rows ry, ry + sh, ... and columns rx, rx + sw, ... of one image and
+ * group. */
 typedef struct EtcPhase {
     int64_t ry, rx;
-    EtcConv flat; /* the phase as outputs oh x ow of a kernel of one tap and stride 1 */
+    EtcConv flat; /* the phase as a convolution: oh x ow outputs, a kernel of one tap, stride 1 */
 } EtcPhase;
 
-/* Adds the terms of tap (ky, kx) to the block's sums, if the phase takes it. */
+/* Adds the terms of tap (ky, kx) to the block's sums if the phase uses the tap. */
 ETC_INLINE void etc_phase_tap(const float *x, const float *w, const EtcConv *g, EtcPhase *p,
                               int64_t j, int64_t ky, int64_t kx, float *panel, EtcBlock *t)
 {
@@ -158,7 +161,7 @@ ETC_INLINE void etc_phase_tap(const float *x, const float *w, const EtcConv *g, 
     }
 }
 
-/* Moves the sums of outputs j .. of a phase to their places. */
+/* Clamps the block's sums, which are outputs j .. j + t->n - 1 of a phase, and stores them in y. */
 ETC_INLINE void etc_phase_store(const EtcBlock *t, const EtcConv *g, const EtcPhase *p, int64_t j,
                                 float *y)
 {
@@ -178,7 +181,7 @@ ETC_INLINE void etc_phase_store(const EtcBlock *t, const EtcConv *g, const EtcPh
     }
 }
 
-/* One phase of one image and group. */
+/* Computes one phase of one image and group. */
 ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias, float *y,
                                const EtcConv *g, EtcPhase *p, float *panel)
 {
@@ -195,7 +198,7 @@ ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias
                 t.bias = bias + c;
                 t.start = ETC_FROM_ROW;
             }
-            etc_block(&t); /* no terms yet: where there is no tap, this is all */
+            etc_block(&t); /* adds no terms; it sets the sums to the bias or 0 */
             t.start = ETC_FROM_C;
             for (int64_t tap = 0; tap < taps; tap++) {
                 etc_phase_tap(x, w + (c * taps), g, p, j, tap / g->kw, tap % g->kw, panel, &t);
@@ -205,7 +208,7 @@ ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias
     }
 }
 
-/* One image and group. */
+/* Computes a transposed convolution of one image and group. */
 ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float *bias, float *y,
                                     const EtcConv *g, float *panel)
 {
@@ -226,13 +229,13 @@ ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float 
 
 /* -- depthwise ------------------------------------------------------------------------------ */
 
-/* Where the taps of an output read its spread rows: listed, or the taps of one row of the kernel
- * where all are too many. */
+/* The places in the spread rows that the taps of an output read.  All taps are listed, or only
+ * those of one kernel row if there are more than ETC_PLACES. */
 typedef struct EtcTaps {
-    int64_t at[ETC_PLACES]; /* floats from what tap 0 reads */
+    int64_t at[ETC_PLACES]; /* floats from the place that tap 0 reads */
     int64_t n_at;
-    int64_t steps, step; /* times that they are taken, and floats from one to the next */
-    int64_t next;        /* floats from an output row to the next */
+    int64_t steps, step; /* how many times the list is used; floats from one time to the next */
+    int64_t next;        /* floats from one output row to the next */
 } EtcTaps;
 
 ETC_INLINE void etc_taps_list(const EtcConv *g, int64_t line, EtcTaps *t)
@@ -252,8 +255,9 @@ ETC_INLINE void etc_taps_list(const EtcConv *g, int64_t line, EtcTaps *t)
     }
 }
 
-/* Lists the taps, and fills the rows that images will be spread to: between their ends are lanes of
- * no output, where a subnormal number that was left there would cost time. */
+/* Lists the taps, and fills with zeros the memory that rows will be spread into.  Some lanes
+ * between the rows belong to no output; a subnormal number left in them would slow the vectors
+ * down. */
 ETC_INLINE void etc_depthwise_start(const EtcConv *g, float *rows, EtcTaps *t)
 {
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
@@ -262,7 +266,8 @@ ETC_INLINE void etc_depthwise_start(const EtcConv *g, float *rows, EtcTaps *t)
     etc_fill(rows, etc_min_i64(n * g->sw * line, ETC_WORK_BYTES / 4), 0.0f);
 }
 
-/* n output rows, a constant where this is inlined; each weight is loaded once for them. */
+/* Computes n output rows, and loads each weight once for all of them.  n is constant after
+ * inlining. */
 ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const float *w, float bias,
                                    float *y, const EtcConv *g, int n)
 {
@@ -293,7 +298,8 @@ ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const fl
     }
 }
 
-/* n output rows of one channel; the last four may meet those before again. */
+/* Computes n output rows of one channel, four at a time.  The last four may overlap the four
+ * before. */
 ETC_OUTLINE void etc_depthwise_band(const float *rows, const EtcTaps *t, const float *w, float bias,
                                    float *y, const EtcConv *g, int64_t n)
 {
@@ -306,8 +312,8 @@ ETC_OUTLINE void etc_depthwise_band(const float *rows, const EtcTaps *t, const f
     }
 }
 
-/* Returns whether a group has one input channel and few outputs, and the rows under one output row
- * fit the working memory. */
+/* Returns whether a group has one input channel and fewer than four output channels, and the input
+ * rows of one output row fit the working memory. */
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t rows = ((g->kh - 1) * g->dh) + 1;
@@ -315,13 +321,13 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
            ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_spread_line(g->ow, g->kw, g->sw, g->dw)));
 }
 
-/* One image and group of one input channel; t: its taps. */
+/* Convolves one image and group, which has one input channel.  t: the taps. */
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw),
                   under = ((g->kh - 1) * g->dh) + 1;
-    const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* input rows */
+    const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* the input rows */
     const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh); /* output rows */
     for (int64_t oy = 0; oy < g->oh; oy += band) {
         const int64_t n = etc_min_i64(band, g->oh - oy);
@@ -335,7 +341,7 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
     }
 }
 
-/* One image and group of a convolution that is neither depthwise nor transposed. */
+/* Computes one image and group of a convolution that is neither depthwise nor transposed. */
 ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *work)
 {
@@ -354,7 +360,7 @@ ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bi
     }
 }
 
-/* work: ETC_WORK_BYTES */
+/* Computes a convolution of any form.  `work` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias, float *y,
                               const EtcConv *geometry, void *work)
 {

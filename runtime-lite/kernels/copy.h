@@ -1,12 +1,12 @@
-/* copy.h -- elements moved between two strided layouts: permute, slice, expand, cat, pad. */
+/* copy.h -- copies of elements between two strided layouts: permute, slice, expand, cat, pad. */
 #ifndef ETC_COPY_H
 #define ETC_COPY_H
 
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcCopy {
-    int32_t rank, size;            /* rank at least 1; bytes of an element: 1, 2, 4 or 8 */
-    int64_t dim[16], y[16], x[16]; /* sizes, none 0; strides of y and x in elements */
+    int32_t rank, size;            /* the rank, at least 1; an element's bytes: 1, 2, 4 or 8 */
+    int64_t dim[16], y[16], x[16]; /* the sizes, none 0; the strides of y and x in elements */
 } EtcCopy;
 
 ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n, int64_t y_step,
@@ -17,8 +17,9 @@ ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n
     }
 }
 
-/* Elements that lie beside each other in x along dimension p, and apart along the last one: bands of
- * columns, so that the lines of x that a row has read serve the next rows too. */
+/* Copies the elements along dimension p and the last dimension.  In x they are adjacent along p
+ * and apart along the last dimension.  They are copied in bands of 16 columns, so that the cache
+ * lines of x that one row reads are still in the cache for the next rows. */
 ETC_INLINE void etc_copy_plane(unsigned char *y, const unsigned char *x, const EtcCopy *g, int32_t p,
                                size_t size)
 {
@@ -33,7 +34,8 @@ ETC_INLINE void etc_copy_plane(unsigned char *y, const unsigned char *x, const E
     }
 }
 
-/* The dimension of etc_copy_plane; -1: none. */
+/* Returns the dimension p that etc_copy_plane is to be called with, or -1 if there is none: x is
+ * contiguous along p and not along the last dimension. */
 ETC_INLINE int32_t etc_copy_across(const EtcCopy *g)
 {
     int32_t p = -1;
@@ -45,7 +47,7 @@ ETC_INLINE int32_t etc_copy_across(const EtcCopy *g)
     return p;
 }
 
-/* Elements of each dimension but the last one and p. */
+/* Copies the elements along the last dimension, and along dimension p if p is not -1. */
 ETC_INLINE void etc_copy_last(unsigned char *y, const unsigned char *x, const EtcCopy *g, int32_t p,
                               size_t size)
 {
@@ -60,7 +62,7 @@ ETC_INLINE void etc_copy_last(unsigned char *y, const unsigned char *x, const Et
     }
 }
 
-/* The index of each element runs over dim, the last dimension fastest but where x lies otherwise. */
+/* Copies the elements with all indices within g->dim from x to y. */
 ETC_OUTLINE void etc_copy_nd(const void *x, void *y, const EtcCopy *g)
 {
     const int32_t p = etc_copy_across(g);

@@ -1,5 +1,6 @@
-/* cores.h -- the dense cores as function pointers, one table per instruction set; same bits in
- * each.  A table is built by cores_table.h from the core headers under that set's compiler flags. */
+/* cores.h -- the dense cores as function pointers, with one table per instruction set.  All tables
+ * give the same bits.  cores_table.h builds a table from the core headers with the compiler flags
+ * of its instruction set. */
 #ifndef ETC_CORES_H
 #define ETC_CORES_H
 
@@ -29,14 +30,15 @@ typedef enum EtcRow {
     ETC_N_ROWS
 } EtcRow;
 
-/* p, q, r of pointwise.def in every form */
+/* The parameters p, q and r of a row of pointwise.def, in each type. */
 typedef struct EtcPqr {
     float f32[3];
     double f64[3];
     int64_t i64[3];
 } EtcPqr;
 
-/* n contiguous elements of the type computed in; b is not read by a row of one input. */
+/* Computes n contiguous elements of the type that the row computes in.  A row with one input does
+ * not read b. */
 typedef void EtcPointwise(const void *a, const void *b, const EtcPqr *s, void *y, int64_t n);
 
 typedef void EtcPackedCore(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
@@ -44,7 +46,7 @@ typedef void EtcPackedCore(const float *x, const EtcPackedWeight *w, const float
 
 typedef struct EtcCores {
     const char *name;
-    EtcPointwise *pointwise[ETC_N_ROWS]; /* of float */
+    EtcPointwise *pointwise[ETC_N_ROWS]; /* the rows for float */
     void (*matmul)(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
                    void *work);
     EtcPackedCore *packed_i4, *packed_i8, *packed_f16;
@@ -75,21 +77,21 @@ typedef struct EtcCores {
                     void *work);
 } EtcCores;
 
-/* Rows for double and, where a row has one, for int64. */
+/* The rows for double and, if there is one, for int64. */
 #define REAL(name, expr) EtcPointwise etc_row_f64_##name;
 #define DOUBLE_PAIR REAL
 #define UNARY(name, expr) EtcPointwise etc_row_f64_##name, etc_row_i64_##name;
 #define BINARY UNARY
 #include "runtime-lite/kernels/pointwise.def"
 
-/* One per isa_*.c; those of wider vectors for x86-64 alone. */
+/* The tables, one for each isa_*.c.  Those of wider vectors exist only on x86-64. */
 extern const EtcCores etc_cores_base, etc_cores_avx2, etc_cores_avx512;
 
-/* The i-th table that this CPU runs, plainest first; NULL past the last. */
+/* Returns the i-th table that this CPU can run, from the plainest on, or NULL after the last. */
 const EtcCores *etc_cores_at(int i);
 
-/* The cores of a call.  A build for one instruction set has the table in each file that uses it: the
- * compiler sees through it, and leaves out the cores that nobody there calls. */
+/* Returns the cores that a call uses.  In a build for one instruction set, each file that uses the
+ * table defines it, so that the compiler can remove the cores that the file does not call. */
 #if ETC_BUILD_ONE_ISA
 #define ETC_ISA_NAME "one"
 #define ETC_ISA_TABLE static const EtcCores etc_cores_here

@@ -1,6 +1,6 @@
-/* cores_table.h -- the table of cores of one instruction set: ETC_ISA_TABLE declares it,
- * ETC_ISA_NAME says which.  Included once by each isa_*.c, which meson.build compiles with that
- * set's flags; in a build for one instruction set by cores.h. */
+/* cores_table.h -- the table of cores of one instruction set: ETC_ISA_TABLE declares it, and
+ * ETC_ISA_NAME is the set's name.  Each isa_*.c includes it once; meson.build compiles that file
+ * with the set's flags.  In a build for one instruction set, cores.h includes it. */
 #include "runtime-lite/kernels/cores.h"
 
 #define ISA_LOCAL static __attribute__((unused))

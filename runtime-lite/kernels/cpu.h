@@ -1,5 +1,6 @@
-/* cpu.h -- what this CPU can do.  glibc knows since the program was loaded; libgcc would find out
- * anew at every start, by instructions that a virtual machine traps one by one. */
+/* cpu.h -- tests for features of this CPU.  glibc read the features when the program was
+ * loaded.  libgcc would read them again at each start, with instructions that a virtual machine
+ * traps. */
 #ifndef ETC_CPU_H
 #define ETC_CPU_H
 
@@ -8,7 +9,8 @@
 #include <sys/platform/x86.h>
 #define ETC_CPU_HAS(name, NAME) etc_cpu_is_active(x86_cpu_##NAME)
 
-/* glibc's own macro shifts a one into the sign of an int. */
+/* Returns whether a feature is active.  (It replaces glibc's macro, which shifts a 1 into the sign
+ * bit of an int.) */
 static inline int etc_cpu_is_active(unsigned feature)
 {
     const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(feature / 128u);
@@ -17,7 +19,7 @@ static inline int etc_cpu_is_active(unsigned feature)
 #endif
 #endif
 
-/* name as GCC spells the feature, NAME as glibc does. */
+/* `name` is GCC's name of the feature, NAME is glibc's. */
 #if !defined(ETC_CPU_HAS)
 #define ETC_CPU_HAS(name, NAME) __builtin_cpu_supports(name)
 #endif

@@ -1,18 +1,19 @@
-/* f8.h -- the floats of 8 bits: a sign, 4 or 5 bits of exponent, 3 or 2 of mantissa.
- * They are kept and cast, as PyTorch casts them: to the nearest with ties to even, and what is too
- * large becomes infinity in e5m2, the largest number in e4m3fn, NaN in the others.  Those called fnuz
- * have no infinity and no -0, whose bits are their NaN, and a bias that is larger by one. */
+/* f8.h -- floats of 8 bits: a sign, 4 or 5 bits of exponent, 3 or 2 bits of mantissa.  They are
+ * only stored and cast; kernels do not compute in them.  Casts follow PyTorch: they round to
+ * nearest, ties to even.  A number that is too large becomes infinity in e5m2, the largest
+ * number in e4m3fn, and NaN in the fnuz types.  The fnuz types have no infinity and no -0; the
+ * bits of -0 are their NaN.  Their exponent bias is larger by one. */
 #ifndef ETC_F8_H
 #define ETC_F8_H
 
 #include "runtime-lite/kernels/half.h"
 
-/* `digits`: the bits of the mantissa. */
+/* Converts 8 bits to a float.  `digits` is the number of bits of the mantissa. */
 ETC_INLINE float etc_from_f8(uint8_t b, uint32_t digits, uint32_t is_fnuz)
 {
     const uint32_t a = b & 127u, sign = (uint32_t)(b >> 7) << 31;
     const uint32_t bias = ((digits == 2u) ? 15u : 7u) + is_fnuz;
-    const uint32_t infinity = (digits == 2u) ? 0x7cu : 0x7fu; /* or NaN, where there is none */
+    const uint32_t infinity = (digits == 2u) ? 0x7cu : 0x7fu; /* NaN if there is no infinity */
     if ((is_fnuz != 0u) && (b == 128u)) {
         return etc_half_float(0x7fc00000u);
     }
@@ -33,7 +34,7 @@ ETC_INLINE uint8_t etc_to_f8(float x, uint32_t digits, uint32_t is_fnuz)
     const uint32_t most = (is_fnuz != 0u) ? 0x7fu : (digits == 2u) ? 0x7bu : 0x7eu;
     uint32_t a = bits & 0x7fffffffu, r;
     if (a < ((128u - bias) << 23)) {
-        /* units of the least number, rounded by a sum without room for less */
+        /* Subnormal: counts units of the smallest number.  Adding 2^23 rounds to an integer. */
         const float units = etc_half_float(a) * etc_half_float((126u + bias + digits) << 23);
         r = etc_half_bits(units + 8388608.0f) & 0xffu;
     } else if (a < 0x48000000u) {

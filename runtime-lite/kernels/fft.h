@@ -1,47 +1,55 @@
-/* fft.h -- discrete Fourier transforms of rows of floats, of any length.
+/* fft.h -- discrete Fourier transforms of rows of floats.
  *
- * As many rows as a vector has lanes are transformed at once, one a lane: an element is a vector of
- * real and one of imaginary parts.  Steps of radix 4, 2 and odd ones go from one buffer to another
- * and leave results in order (Stockham 1966); a length with a large prime is a convolution with a
- * chirp, of a power of 2 (Bluestein 1970).  Few rows, or long ones, are transforms of columns,
- * turns, and transforms of rows, each with full vectors (Gentleman and Sande 1966).  Real rows of
- * even length are complex ones of half of it.  A transform backward is one forward of parts that
- * changed their places.  Roots of one are made in double and rounded.
+ * As many rows as a vector has lanes are transformed at once, one row per lane.  An element is a
+ * vector of real parts and a vector of imaginary parts.
+ *
+ * - Each step has radix 4, 2 or an odd radix.  It reads one buffer and writes the other, and the
+ *   results end up in order (Stockham 1966).
+ * - A length with a prime factor above 31 is computed as a convolution with a chirp.  The
+ *   convolution's length is a power of 2 (Bluestein 1970).
+ * - If the rows are few or long, a row is split into a matrix: its columns are transformed, each
+ *   element is multiplied by a root of one, and its rows are transformed.  So all lanes are used
+ *   (Gentleman and Sande 1966).
+ * - A real row of even length is computed as a complex row of half the length, unless it is split.
+ * - A backward transform is a forward transform with real and imaginary parts swapped.
+ *
+ * Roots of one are computed in double and rounded to float.
  */
 #ifndef ETC_FFT_H
 #define ETC_FFT_H
 
 #include "runtime-lite/kernels/math64.h"
 
-/* Rows [outer][n][inner] without gaps.  Complex numbers are pairs of floats; of a half, the
- * n / 2 + 1 first results that tell the others, as many are read or written. */
+/* A transform along n of a tensor [outer][n][inner] without gaps.  Complex numbers are pairs of
+ * floats.  The transform of a real row is determined by its first n / 2 + 1 results, the half;
+ * only these are read or written. */
 typedef struct EtcFft {
     int64_t n, outer, inner;
-    int32_t form; /* 0: of complex numbers, 1: of real ones to a half, 2: of a half to real ones */
+    int32_t form; /* 0: complex to complex, 1: real numbers to a half, 2: a half to real numbers */
     int32_t is_backward; /* the sign of the exponent is plus */
 } EtcFft;
 
-/* One length that is transformed in lanes. */
+/* The plan for one length whose rows are transformed one per lane. */
 typedef struct EtcFftLine {
-    int64_t n, m; /* the length; that of the steps: n, or a power of 2 for a chirp */
-    int32_t count, radix[24];
-    float *root, *chirp, *spectrum; /* of m; of n and m where there is a chirp */
+    int64_t n, m; /* the length; the length of the steps: n, or a power of 2 with a chirp */
+    int32_t count, radix[24];       /* the number of steps and the radix of each */
+    float *root, *chirp, *spectrum; /* m roots; with a chirp: n elements of it, m of its spectrum */
 } EtcFftLine;
 
 typedef struct EtcFftPlan {
-    int64_t floats;    /* of working memory */
-    int64_t lanes;     /* vectors of a buffer */
-    int32_t is_split;  /* line[0] are columns, line[1] rows of one row */
-    int32_t is_packed; /* a real row is a complex one of half the length */
+    int64_t floats;    /* the floats of working memory */
+    int64_t lanes;     /* the vectors of a buffer */
+    int32_t is_split;  /* a row is a matrix: line[0] for its columns, line[1] for its rows */
+    int32_t is_packed; /* a real row is computed as a complex row of half the length */
     EtcFftLine line[2];
     float *a, *b, *turn, *matrix;
-    double *low, *high; /* roots low[k & mask] of two numbers, high[k >> shift] of three */
+    double *low, *high; /* roots: two numbers per entry of low, three per entry of high */
     int64_t n_low, n_high;
     int32_t shift;
 } EtcFftPlan;
 
 /* -- plans ----------------------------------------------------------------------------------------
- * Lengths in lanes are up to 4096, and the largest prime of a step is 31. */
+ * A row that is transformed in a lane has at most 4096 elements; the largest radix is 31. */
 
 ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
 {
@@ -69,7 +77,7 @@ ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
     }
 }
 
-/* The largest divisor that is no larger than its partner. */
+/* Returns the largest divisor of n that is at most 4096 and at most the square root of n. */
 ETC_INLINE int64_t etc_fft_divisor(int64_t n)
 {
     int64_t best = 1;
@@ -79,7 +87,8 @@ ETC_INLINE int64_t etc_fft_divisor(int64_t n)
     return best;
 }
 
-/* 1, or 0 where no kernel takes the length.  Sets p->floats, and no pointers. */
+/* Plans the transform of `rows` rows of n elements, but sets no pointers.  Returns 1, or 0 if no
+ * kernel supports the length. */
 ETC_INLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t form)
 {
     const int64_t r = ((n >= 256) && ((rows < 8) || (n > 4096))) ? etc_fft_divisor(n) : 1;
@@ -109,7 +118,8 @@ ETC_INLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t form
     return 1;
 }
 
-/* Floats of working memory; 0 where no kernel takes the length.  rows below 0: any number. */
+/* Returns the floats of working memory for `rows` rows, or 0 if no kernel supports the length.  If
+ * `rows` is negative, the memory suffices for any number of rows. */
 ETC_INLINE int64_t etc_fft_work(int64_t n, int64_t rows, int32_t form)
 {
     EtcFftPlan p;
@@ -125,8 +135,9 @@ ETC_INLINE int64_t etc_fft_work(int64_t n, int64_t rows, int32_t form)
 
 /* -- roots of one ------------------------------------------------------------------------------ */
 
-/* e^(-2 pi i k / n), 0 <= k < n.  (gcc 12 fuses the products of a difference beside a sum, whatever
- * it is told; two sums it leaves alone.) */
+/* Computes the root e^(-2 pi i k / n), 0 <= k < n, as a product of two entries.  The third number
+ * of an entry of `high` is the negated imaginary part, so that both parts are sums.  (gcc 12 fuses
+ * the products of a difference that is computed beside a sum, even with contraction off.) */
 ETC_INLINE void etc_fft_root(const EtcFftPlan *p, int64_t k, double *re, double *im)
 {
     const double *h = p->high + (3 * (k >> p->shift)), *l = p->low + (2 * (k & (p->n_low - 1)));
@@ -148,7 +159,7 @@ ETC_OUTLINE void etc_fft_set_roots(const EtcFftPlan *p, int64_t n)
     }
 }
 
-/* The first `count` roots of n as floats. */
+/* Writes the first `count` of the n roots of one as floats. */
 ETC_INLINE void etc_fft_table(const EtcFftPlan *p, int64_t n, int64_t count, float *to)
 {
     etc_fft_set_roots(p, n);
@@ -161,8 +172,9 @@ ETC_INLINE void etc_fft_table(const EtcFftPlan *p, int64_t n, int64_t count, flo
 }
 
 /* -- steps ----------------------------------------------------------------------------------------
- * From x to y, of m = radix * rest * s elements of a vector each of real and imaginary parts: the
- * former lie at `re` of an element, 0 or ETC_LANES. */
+ * A step reads x and writes y, which have m = radix * rest * s elements.  An element is a vector of
+ * real parts and one of imaginary parts.  The real parts begin at float `re` of an element, which
+ * is 0, or ETC_LANES for a backward transform. */
 
 ETC_INLINE void etc_fft_put(float *y, EtcF re, EtcF im, EtcF c, EtcF s, int64_t at, int turns)
 {
@@ -207,7 +219,8 @@ ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p
     }
 }
 
-/* An odd radix: results j and r - j are made of sums and differences of elements k and r - k. */
+/* Does the part of a step of odd radix r.  Results j and r - j are computed from the sums and
+ * differences of elements k and r - k. */
 ETC_INLINE void etc_fft_odd(const float *x, float *y, const float *w, int64_t m, int64_t p,
                             int64_t s, int64_t re, int32_t r)
 {
@@ -275,7 +288,8 @@ ETC_OUTLINE void etc_fft_step(const float *x, float *y, const float *w, int64_t 
     }
 }
 
-/* The m elements at a, forward; b is as large.  Returns which of the two has the results. */
+/* Transforms the m elements at a.  b is a buffer of the same size.  Returns a or b, whichever has
+ * the results. */
 ETC_INLINE float *etc_fft_steps(const EtcFftLine *l, float *a, float *b, int64_t re)
 {
     int64_t s = 1;
@@ -290,7 +304,7 @@ ETC_INLINE float *etc_fft_steps(const EtcFftLine *l, float *a, float *b, int64_t
     return x;
 }
 
-/* Elements [0, n) of x times complex numbers w. */
+/* Multiplies elements 0 .. n - 1 of x by the complex numbers w. */
 ETC_OUTLINE void etc_fft_times(float *x, const float *w, int64_t n, int64_t re)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -321,7 +335,8 @@ ETC_OUTLINE float *etc_fft_lanes(const EtcFftLine *l, float *a, float *b, int64_
     return y;
 }
 
-/* e^(-pi i k^2 / n), and the transform of its conjugate, by m. */
+/* Sets the chirp, e^(-pi i k^2 / n), and the spectrum, which is the transform of the chirp's
+ * conjugate divided by m. */
 ETC_OUTLINE void etc_fft_set_chirp(const EtcFftPlan *p, const EtcFftLine *l)
 {
     const float scale = 1.0f / (float)l->m;
@@ -345,10 +360,11 @@ ETC_OUTLINE void etc_fft_set_chirp(const EtcFftPlan *p, const EtcFftLine *l)
     }
 }
 
-/* -- lanes filled and emptied ---------------------------------------------------------------------
- * Lane i of vector (k * pair) + c is x[at[i] + (k * step) + c], of n elements. */
+/* -- lanes filled and emptied
+ * --------------------------------------------------------------------- Lane i of vector (k *
+ * pair) + c is x[at[i] + (k * step) + c], for n elements k of `pair` floats. */
 
-/* Returns whether lanes lie side by side. */
+/* Returns whether the elements of the lanes are adjacent in memory. */
 ETC_INLINE int etc_fft_beside(const int64_t *at, int64_t pair)
 {
     int is = 1;
@@ -394,7 +410,7 @@ ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, i
     }
 }
 
-/* The first `lanes` of them. */
+/* Writes the first `lanes` lanes of the n elements at `from` into y. */
 ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t step, int64_t pair,
                                int64_t n, int64_t lanes, float *y)
 {
@@ -422,7 +438,7 @@ ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t ste
     }
 }
 
-/* n real elements at x become complex ones at y. */
+/* Converts n real elements at x to complex elements at y. */
 ETC_INLINE void etc_fft_widen(const float *x, float *y, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -431,7 +447,7 @@ ETC_INLINE void etc_fft_widen(const float *x, float *y, int64_t n)
     }
 }
 
-/* The real parts of n elements, in the first half of their own memory. */
+/* Moves the real parts of n complex elements together, into the first half of their memory. */
 ETC_INLINE void etc_fft_narrow(float *x, int64_t n)
 {
     for (int64_t k = 1; k < n; k++) {
@@ -441,7 +457,7 @@ ETC_INLINE void etc_fft_narrow(float *x, int64_t n)
 
 /* -- real rows --------------------------------------------------------------------------------- */
 
-/* Elements k and m - k of rows of m complex numbers: a + conj(b) and a - conj(b), each by 2. */
+/* Computes even = (a + conj(b)) * by and odd = (a - conj(b)) * by from two elements. */
 ETC_INLINE void etc_fft_halves(const float *a, const float *b, EtcF by, EtcF *even, EtcF *odd)
 {
     const EtcF ar = etc_loadu(a), ai = etc_loadu(a + ETC_LANES);
@@ -452,7 +468,8 @@ ETC_INLINE void etc_fft_halves(const float *a, const float *b, EtcF by, EtcF *ev
     odd[1] = (ai + bi) * by;
 }
 
-/* The transform z of m pairs of reals becomes the half of 2 m reals: m + 1 results at y. */
+/* Converts z, the transform of 2 m real numbers taken as m complex ones, to the half of their real
+ * transform: m + 1 results at y.  `sign` multiplies the imaginary parts. */
 ETC_OUTLINE void etc_fft_unpack(const float *z, float *y, const float *turn, int64_t m, float sign)
 {
     const EtcF by = etc_splat(0.5f), is = etc_splat(sign);
@@ -461,13 +478,14 @@ ETC_OUTLINE void etc_fft_unpack(const float *z, float *y, const float *turn, int
         const EtcF c = etc_splat(turn[2 * k]), s = etc_splat(turn[(2 * k) + 1]);
         const float *a = z + (2 * ETC_LANES * (k % m)), *b = z + (2 * ETC_LANES * ((m - k) % m));
         etc_fft_halves(a, b, by, e, o);
-        float *to = y + (2 * ETC_LANES * k); /* e - i w o */
+        float *to = y + (2 * ETC_LANES * k); /* becomes e - i w o */
         etc_storeu(to, e[0] + ((o[1] * c) + (o[0] * s)));
         etc_storeu(to + ETC_LANES, (e[1] + ((o[1] * s) - (o[0] * c))) * is);
     }
 }
 
-/* m + 1 results x of 2 m reals become the m pairs whose transform backward is the reals. */
+/* Converts x, the half of a transform of 2 m real numbers, to m complex numbers z, whose backward
+ * transform is the real numbers in pairs.  `sign` multiplies the imaginary parts of x. */
 ETC_OUTLINE void etc_fft_pack(float *x, float *z, const float *turn, int64_t m, float sign)
 {
     const EtcF one = etc_splat(1.0f), is = etc_splat(sign);
@@ -479,14 +497,15 @@ ETC_OUTLINE void etc_fft_pack(float *x, float *z, const float *turn, int64_t m, 
         etc_fft_halves(x + (2 * ETC_LANES * k), x + (2 * ETC_LANES * (m - k)), one, e, o);
         e[1] *= is;
         o[1] *= is;
-        float *to = z + (2 * ETC_LANES * k); /* e + i w o */
+        float *to = z + (2 * ETC_LANES * k); /* becomes e + i w o */
         etc_storeu(to, e[0] - ((o[0] * s) + (o[1] * c)));
         etc_storeu(to + ETC_LANES, e[1] + ((o[0] * c) - (o[1] * s)));
     }
 }
 
-/* A half x of n results becomes all of them, at y, `lanes` floats of each part; `sign` is of the
- * imaginary parts. */
+/* Completes a half x to all n results, at y.  Each part of an element has `lanes` floats; elements
+ * are `step` floats apart in x and `to` floats apart in y.  `sign` multiplies the imaginary
+ * parts. */
 ETC_INLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t to, int64_t n,
                                float sign, int64_t lanes)
 {
@@ -505,8 +524,8 @@ ETC_INLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t t
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-/* Places of lanes from row `row` on, of rows of n elements of `pair` floats.  Lanes behind the last
- * row stand where it stands. */
+/* Sets at[i] to the place of row `row` + i in a tensor whose rows have n elements of `pair` floats.
+ * Lanes past the last row get the last row's place. */
 ETC_INLINE void etc_fft_places(const EtcFft *g, int64_t row, int64_t n, int64_t pair, int64_t *at)
 {
     for (int i = 0; i < ETC_LANES; i++) {
@@ -541,7 +560,7 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
         a = p->b;
         b = p->a;
     } else {
-        /* they are as they should be */
+        /* the elements need no conversion */
     }
     float *z = etc_fft_lanes(&p->line[0], a, b, back);
     if ((g->form == 1) && (p->is_packed != 0)) {
@@ -556,7 +575,7 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
     } else if ((g->form == 2) && (p->is_packed == 0)) {
         etc_fft_narrow(z, g->n);
     } else {
-        /* they are as they should be */
+        /* the results need no conversion */
     }
     etc_fft_places(g, row, y_n, y_pair, at);
     etc_fft_empty(z, at, g->inner * y_pair, y_pair, y_n, lanes, y);
@@ -564,7 +583,7 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
 
 /* -- a row of its own -------------------------------------------------------------------------- */
 
-/* Element k of the column in lane i is turned by k (column + i). */
+/* Multiplies element k of the column in lane i by the root of index k (column + i). */
 ETC_INLINE void etc_fft_turns(float *z, const EtcFftPlan *p, int64_t column, int64_t re)
 {
     for (int64_t k = 1; k < p->line[0].n; k++) {
@@ -581,7 +600,8 @@ ETC_INLINE void etc_fft_turns(float *z, const EtcFftPlan *p, int64_t column, int
     }
 }
 
-/* Lanes are neighbours of `count`, `apart` floats from one to the next. */
+/* Sets the places of lines first, first + 1, ... of `count`, which are `apart` floats apart.  Lanes
+ * past the last line get its place. */
 ETC_INLINE void etc_fft_line_places(int64_t first, int64_t count, int64_t apart, int64_t *at)
 {
     for (int i = 0; i < ETC_LANES; i++) {
@@ -589,7 +609,8 @@ ETC_INLINE void etc_fft_line_places(int64_t first, int64_t count, int64_t apart,
     }
 }
 
-/* Columns of x, `pair` floats each element, to p->matrix. */
+/* Transforms the columns of x, whose elements have `pair` floats, multiplies the results by their
+ * roots, and writes them into p->matrix. */
 ETC_INLINE void etc_fft_columns(const float *x, int64_t step, int64_t pair, const EtcFftPlan *p,
                                 int64_t re)
 {
@@ -611,7 +632,8 @@ ETC_INLINE void etc_fft_columns(const float *x, int64_t step, int64_t pair, cons
     }
 }
 
-/* Rows of p->matrix to y, of which the first `count` elements are kept, `step` apart. */
+/* Transforms the rows of p->matrix and writes the first `count` results into y, `step` floats
+ * apart. */
 ETC_INLINE void etc_fft_rows(float *y, int64_t step, int64_t pair, int64_t count,
                              const EtcFftPlan *p, int64_t re)
 {
@@ -626,7 +648,7 @@ ETC_INLINE void etc_fft_rows(float *y, int64_t step, int64_t pair, int64_t count
             etc_fft_narrow(z, n2);
         }
         etc_fft_line_places(r, n1, step, at);
-        for (int64_t k = 0, many = 1; many > 0; k += many) { /* what all lanes have, and more */
+        for (int64_t k = 0, many = 1; many > 0; k += many) { /* many: elements with equal `kept` */
             const int64_t kept = etc_min_i64(lanes, count - r - (k * n1));
             many = (kept < lanes) ? 1 : (((count - r - lanes) / n1) + 1 - k);
             many = ((kept <= 0) || (k >= n2)) ? 0 : many;
@@ -663,7 +685,7 @@ ETC_INLINE float *etc_fft_take(float **work, int64_t n)
     return at;
 }
 
-/* Gives the plan its memory and fills its tables. */
+/* Divides `work` among the plan's arrays and fills the tables. */
 ETC_INLINE void etc_fft_begin(EtcFftPlan *p, const EtcFft *g, float *work)
 {
     float *at = work + (((64u - ((uintptr_t)work % 64u)) % 64u) / 4u);
@@ -691,7 +713,8 @@ ETC_INLINE void etc_fft_begin(EtcFftPlan *p, const EtcFft *g, float *work)
     }
 }
 
-/* y is apart from x; `work` has the floats that etc_fft_work says. */
+/* Transforms x into y, which must not overlap.  `work` has as many floats as etc_fft_work
+ * returns. */
 ETC_OUTLINE void etc_fft_f32(const float *x, float *y, float *work, const EtcFft *g)
 {
     EtcFftPlan p;

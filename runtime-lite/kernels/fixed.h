@@ -1,34 +1,34 @@
 /* fixed.h -- products of 8-bit integers for microcontrollers, in fixed point.
  *
- * A sum starts from what its channel's bias and x's zero point stand for, and is exact in 32 bits.
- * Then, with one rounding, halves up:
+ * A sum starts from a number that includes its channel's bias and the correction for x's zero
+ * point.  It is exact in 32 bits.  It becomes y with one rounding, halves up:
  *
- *   y = floor(sum * by / 2^32 + 1/2) + zero point of y, within y's range
+ *   y = floor(sum * by / 2^32 + 1/2) + zero point of y, clamped to y's range
  *
- * where by is scale of x * scale of the channel / scale of y, times 2^32, an even number below
- * 2^31.  That is TFLite's arithmetic with one rounding in the place of two.  The same bits come
- * from each set of instructions, and from the plain C beside it that other machines compile.
+ * where `by` is scale of x * scale of the channel / scale of y, times 2^32; it is an even number
+ * below 2^31.  This is TFLite's arithmetic with one rounding instead of two.  All instruction sets
+ * give the same bits, and so does the plain C that other machines compile.
  *
- * A set has a header mcu_*.h, which the target's row names, with the same steps in each:
+ * Each instruction set has a header mcu_*.h, which the target's row names.  Each header defines:
  *
- *   ETC_MCU_PANEL                 bytes of a panel of four pixels, by terms
- *   ETC_MCU_FROM_0                whether linear layers count x from 0 up, not with a sign
- *   etc_mcu_put                   the byte that a sum becomes
- *   etc_mcu_planes                makes a panel of four pixels that lie in planes
- *   etc_mcu_tiles                 all channels of a panel
- *   etc_mcu_linear                a linear layer
- *   etc_mcu_larger                the larger of each two bytes
- *   etc_mcu_quantize              floats as bytes: the nearest integer of x * inverse
+ *   ETC_MCU_PANEL                 the bytes of a panel of four pixels, from the number of terms
+ *   ETC_MCU_FROM_0                1: linear layers read x as unsigned; 0: as signed
+ *   etc_mcu_put                   returns the byte that a sum becomes
+ *   etc_mcu_planes                packs a panel of four pixels from planes
+ *   etc_mcu_tiles                 computes all channels of a panel
+ *   etc_mcu_linear                computes a linear layer
+ *   etc_mcu_larger                keeps the larger of each pair of bytes of two rows
+ *   etc_mcu_quantize              converts floats to bytes: the nearest integer of x * inverse
  *
- * Convolutions over windows are etc_mcu_windows and etc_mcu_strips where a set has them, else those of
- * fixed_conv.h, which take:
+ * Convolutions over windows are etc_mcu_windows and etc_mcu_strips if the set has them.  Otherwise
+ * they are the functions of fixed_conv.h, which use:
  *
- *   EtcMcuPixel, etc_mcu_byte     a pixel of a picture; x as such a pixel
- *   etc_mcu_run                   a run of x as such pixels
- *   etc_mcu_plane                 a channel of a depthwise convolution
- *   ETC_MCU_TAPS                  bytes that it works with
- *   etc_mcu_three                 three bytes of a row
- *   etc_mcu_slot                  makes of one pixel's terms a quarter of a panel
+ *   EtcMcuPixel, etc_mcu_byte     the type of a pixel of a picture; converts a byte of x to it
+ *   etc_mcu_run                   converts a run of bytes of x to pixels
+ *   etc_mcu_plane                 computes a channel of a depthwise convolution
+ *   ETC_MCU_TAPS                  the bytes that etc_mcu_plane needs for its taps
+ *   etc_mcu_three                 copies three bytes of a row
+ *   etc_mcu_slot                  packs one pixel's terms into a quarter of a panel
  */
 #ifndef ETC_FIXED_H
 #define ETC_FIXED_H
@@ -36,19 +36,20 @@
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcMcu {
-    const int32_t *start, *by; /* of channels */
-    int32_t zero, lo, hi;      /* of y, whose bytes have a sign */
-    uint32_t x_flip, y_flip;   /* 0, or 0x80808080: signs of bytes to turn */
+    const int32_t *start, *by; /* for each channel: the initial sum, the factor */
+    int32_t zero, lo, hi;      /* y's zero point and range, for signed bytes */
+    uint32_t x_flip, y_flip;   /* 0, or 0x80808080 to flip the sign bits of the bytes */
 } EtcMcu;
 
 typedef struct EtcMcuConv {
     int32_t ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, ph, pw;
-    int32_t k;    /* terms, with zeros behind */
-    int32_t pad;  /* byte of x that padding is */
-    int32_t band; /* depthwise: rows of y at a time; of windows: columns; of strips: bytes of one */
+    int32_t k;    /* the number of terms with the zeros that fill up the last step */
+    int32_t pad;  /* the byte of x that padding consists of */
+    int32_t band; /* depthwise: rows of y at a time; windows: columns; strips: a strip's bytes */
 } EtcMcuConv;
 
-/* The nearest integer, halves to the even one, of v within 256; beyond, one as far out. */
+/* Returns the integer nearest to v, with halves to even, if |v| is below 512; otherwise 512 with
+ * v's sign. */
 ETC_INLINE int32_t etc_mcu_nearest(float v)
 {
     uint32_t bits;
@@ -65,7 +66,7 @@ ETC_INLINE int32_t etc_mcu_nearest(float v)
     return ((bits >> 31) != 0) ? -(int32_t)r : (int32_t)r;
 }
 
-/* Brings y within its range where that is not all of it, and to the signs that it has. */
+/* Clamps n bytes of y to their range and flips their sign bits, if either is necessary. */
 ETC_OUTLINE void etc_mcu_finish(uint8_t *y, int32_t n, const EtcMcu *q)
 {
     if ((q->lo == -128) && (q->hi == 127) && (q->y_flip == 0)) {
@@ -87,14 +88,15 @@ ETC_INLINE int32_t etc_max_i32(int32_t a, int32_t b)
     return (a > b) ? a : b;
 }
 
-/* Between the entries of a table, 128 steps from one to the next. */
+/* Interpolates linearly in a table whose entries are 128 apart. */
 ETC_INLINE int32_t etc_mcu_curve(const int16_t *table, int32_t at)
 {
     const int32_t i = at >> 7, y = table[i];
     return y + ((((table[i + 1] - y) * (at & 127)) + 64) >> 7);
 }
 
-/* Numbers from row to row of a picture: a channel's rows, padded. */
+/* Returns the pixels from one row of a picture to the next.  A picture is a channel's rows with
+ * their padding. */
 ETC_INLINE int32_t etc_mcu_pitch(const EtcMcuConv *g)
 {
     return ((((g->ow - 1) * g->sw) + g->kw + 2) / 2) * 2;

@@ -1,10 +1,11 @@
-/* fixed_conv.h -- convolutions and means over the steps of fixed.h, and what takes byte by byte. */
+/* fixed_conv.h -- convolutions, means and elementwise functions of 8-bit integers for
+ * microcontrollers, from the steps of fixed.h. */
 #ifndef ETC_FIXED_CONV_H
 #define ETC_FIXED_CONV_H
 
 #include "runtime-lite/kernels/mcu_plain.h"
 
-/* The terms of one pixel in a row; x: tap (0, 0) of output (0, 0) without padding. */
+/* Copies the terms of one output pixel into `line`.  x: the image. */
 ETC_OUTLINE void etc_mcu_gather(const uint8_t *x, const EtcMcuConv *g, int32_t pixel, uint8_t *line)
 {
     const int32_t oy = pixel / g->ow, iy = (oy * g->sh) - g->ph;
@@ -40,22 +41,23 @@ ETC_OUTLINE void etc_mcu_gather(const uint8_t *x, const EtcMcuConv *g, int32_t p
     }
 }
 
-/* y[oc][oh * ow] of one image by windows of one pixel, at least four of them; work: a panel. */
+/* Computes y[oc][oh * ow] of one image for a 1x1 kernel with stride 1 and no padding.  y has at
+ * least four pixels.  work: a panel. */
 ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
     const int32_t n = g->oh * g->ow;
     __builtin_memset(work, 0, (size_t)ETC_MCU_PANEL(g->k));
     for (int32_t j = 0; j < n; j += 4) {
-        const int32_t p = etc_min_i32(j, n - 4); /* some of them again */
+        const int32_t p = etc_min_i32(j, n - 4); /* the last four may overlap those before */
         etc_mcu_planes((const uint8_t *)x + p, n, g->ic, g->k, q->x_flip, work);
         etc_mcu_tiles(work, w, (int8_t *)y + p, n, g->k, g->oc, q);
     }
     etc_mcu_finish((uint8_t *)y, n * g->oc, q);
 }
 
-/* y[oc][oh * ow] of one image; work: a panel, k + 4 bytes, and where there are fewer than four pixels
- * four bytes of each channel. */
+/* Computes y[oc][oh * ow] of one image.  work: a panel, k + 4 bytes and, if y has fewer than four
+ * pixels, four bytes per channel. */
 ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                               const EtcMcu *q, void *work)
 {
@@ -68,7 +70,7 @@ ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const Etc
         plane = 4;
     }
     for (int32_t j = 0; j < n; j += 4) {
-        const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* some of them again */
+        const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* the last may overlap */
         for (int32_t i = 0; i < 4; i++) {
             etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
             etc_mcu_slot(line, g->k, q->x_flip, i, work);
@@ -81,7 +83,8 @@ ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const Etc
     etc_mcu_finish((uint8_t *)y, n * g->oc, q);
 }
 
-/* Rows of a channel from row iy on, where what pads them stands already. */
+/* Copies `under` rows of a channel, from row iy on, into a picture that is already filled with
+ * padding. */
 ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t under,
                                 uint32_t flip, EtcMcuPixel *to)
 {
@@ -96,8 +99,8 @@ ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t i
     }
 }
 
-/* A convolution with one input channel per group: w[oc][kh * kw]; work: taps as etc_mcu_plane wants
- * them, a picture of g->band rows of y, and some bytes behind. */
+/* Computes a convolution with one input channel per group; w[oc][kh * kw].  work: the ETC_MCU_TAPS
+ * bytes of etc_mcu_plane, the picture that g->band rows of y read, and some bytes after it. */
 ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
@@ -124,8 +127,8 @@ ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, cons
     etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
 }
 
-/* The largest of each window, of bytes with a sign; what lies beyond x does not count; work: a row
- * of x. */
+/* Computes the maximum of each window of signed bytes.  Padding does not count.  work: a row of
+ * x. */
 ETC_OUTLINE void etc_mcu_max(const void *x, void *y, const EtcMcuConv *g, void *work)
 {
     const int8_t *plane = (const int8_t *)x;
@@ -152,7 +155,7 @@ ETC_OUTLINE void etc_mcu_max(const void *x, void *y, const EtcMcuConv *g, void *
     }
 }
 
-/* y = a * by[0] + b * by[1] + by[2], less their fraction, within y's range; two images of n bytes. */
+/* Computes y = (a * by[0] + b * by[1] + by[2]) >> fraction, clamped to y's range, for n bytes. */
 ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, const int32_t *by,
                              int32_t fraction, const EtcMcu *q)
 {
@@ -165,8 +168,8 @@ ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, c
     }
 }
 
-/* y = (a + by[0]) * (b + by[1]) * by[2] + by[3], less their fraction, within y's range; each byte of
- * b is for `each` of the n bytes of a. */
+/* Computes y = ((a + by[0]) * (b + by[1]) * by[2] + by[3]) >> fraction, clamped to y's range, for n
+ * bytes of a.  Each byte of b is used for `each` bytes of a. */
 ETC_OUTLINE void etc_mcu_product(const void *a, const void *b, void *y, int32_t n, int32_t each,
                                  const int32_t *by, int32_t fraction, const EtcMcu *q)
 {
@@ -182,7 +185,7 @@ ETC_OUTLINE void etc_mcu_product(const void *a, const void *b, void *y, int32_t 
     }
 }
 
-/* y = table[x], of n bytes. */
+/* Computes y = table[x] for n bytes. */
 ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, int32_t n)
 {
     const uint8_t *from = (const uint8_t *)x;
@@ -194,8 +197,9 @@ ETC_OUTLINE void etc_mcu_lookup(const void *x, const uint8_t *table, void *y, in
 
 typedef struct EtcMcuResize {
     int32_t planes, ih, iw, oh, ow;
-    int32_t x_flip;             /* 0x80 for int8, whose bytes count from -128 */
-    /* of each element of y: its place in x; linear, also the next one's part of 2048 */
+    int32_t x_flip;             /* 0x80 for int8, 0 for uint8 */
+    /* For each row and column of y, the index in x.  If linear, pairs: the index, and the weight
+     * of the next element in units of 1/2048. */
     const int32_t *row, *column;
 } EtcMcuResize;
 
@@ -213,7 +217,7 @@ ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, const EtcMcuResiz
     }
 }
 
-/* Between two elements of a row, times 2048. */
+/* Interpolates between two elements of a row.  Returns the result times 2048. */
 ETC_INLINE int32_t etc_mcu_between(const uint8_t *row, const int32_t *column, int32_t last,
                                    int32_t flip)
 {
@@ -241,8 +245,9 @@ ETC_OUTLINE void etc_mcu_linear_bytes(const void *x, void *y, const EtcMcuResize
     }
 }
 
-/* Element (oy, ox) of y is the mean of rows from oy * ih / oh to what (oy + 1) * ih / oh is rounded up,
- * and of columns so; row and column are not read. */
+/* Computes adaptive average pooling.  Element (oy, ox) of y is the mean of the rows from
+ * floor(oy * ih / oh) up to, but without, ceil((oy + 1) * ih / oh), and of the columns likewise.
+ * g->row and g->column are not read. */
 ETC_OUTLINE void etc_mcu_adaptive_bytes(const void *x, void *y, const EtcMcuResize *g)
 {
     const uint8_t *plane = (const uint8_t *)x;
@@ -264,8 +269,7 @@ ETC_OUTLINE void etc_mcu_adaptive_bytes(const void *x, void *y, const EtcMcuResi
     }
 }
 
-/* y = (x - zero) * scale, of n bytes; zero counts from 0 where the bytes have no sign, else from -128
- * as they do. */
+/* Computes y = (x - zero) * scale for n bytes, which are int8 if is_signed is set, else uint8. */
 ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
                                     int32_t zero, float scale)
 {
@@ -278,15 +282,16 @@ ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t 
 
 typedef struct EtcMcuMatmul {
     int32_t batches, m, n, k; /* y[m][n] = x[m][k] * w[k][n] */
-    int32_t wide;             /* k with zeros behind */
+    int32_t wide;             /* k with the zeros that fill up the last step */
     int32_t step, next;       /* bytes of w from row to row, from column to column */
-    int32_t w_flip;           /* 0x80 where bytes of w have no sign */
-    int32_t x_zero, w_zero;   /* as linear layers count x, and of w with a sign */
+    int32_t w_flip;           /* 0x80 if w is uint8 */
+    int32_t x_zero, w_zero;   /* x's zero point as linear layers read x; w's for signed bytes */
     int32_t by;
-    int32_t channels, terms, add; /* blocks of a linear layer's weights; what is added to each */
+    int32_t channels, terms, add; /* the blocks of a linear layer's weights; added to each weight */
 } EtcMcuMatmul;
 
-/* w as the weights of a linear layer, at `to`; start: what the sum of each column starts from. */
+/* Packs w at `to` as the weights of a linear layer.  Sets start to the initial sum of each
+ * column. */
 ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_t *start, int8_t *to)
 {
     const int32_t block = g->channels * g->terms;
@@ -307,9 +312,10 @@ ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_
     }
 }
 
-/* y[m][n] of x[m][k] and w[k][n], for each batch: a linear layer whose weights are w.  Where w has a
- * zero point, the sums of a row start from what the row adds up to.  work: three numbers of each
- * column, of columns up to a multiple of four; their weights, and what a linear layer works with. */
+/* Computes y[m][n] = x[m][k] * w[k][n] for each batch, as a linear layer whose weights are w.  If w
+ * has a zero point, the initial sums also depend on the sum of the row of x.  work: three int32 and
+ * g->wide bytes of weights for each column, with the columns rounded up to a multiple of four, and
+ * the working memory of etc_mcu_linear. */
 ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const EtcMcuMatmul *g,
                                 const EtcMcu *q, void *work)
 {
@@ -339,7 +345,8 @@ ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const Etc
     }
 }
 
-/* Means of windows that lie within x; start and by are of one channel, by of sums times 2^pad. */
+/* Computes the means of windows that are within x.  q->start and q->by have one entry, and q->by
+ * applies to sums times 2^g->pad. */
 ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;

@@ -1,9 +1,9 @@
-/* fixed_matmul.h -- products of matrices of 8-bit integers, neither of them known beforehand.
+/* fixed_matmul.h -- products of two matrices of 8-bit integers that are computed at run time.
  *
- *   y = floor(sum * by / 2^31 + 1/2) + zero point of y, within y's range
+ *   y = floor(sum * by / 2^31 + 1/2) + zero point of y, clamped to y's range
  *
- * where sum is exact in 32 bits, as there are at most 32768 terms of two numbers below 256.  That is
- * the arithmetic of fixed.h, whose targets compute the same bits by etc_mcu_matmul. */
+ * The sum is exact in 32 bits, since it has at most 32768 products of two numbers below 256.  This
+ * is the arithmetic of fixed.h, whose targets compute the same bits with etc_mcu_matmul. */
 #ifndef ETC_FIXED_MATMUL_H
 #define ETC_FIXED_MATMUL_H
 
@@ -11,10 +11,10 @@
 
 typedef struct EtcByteMatmul {
     int32_t batches, m, n, k;     /* y[m][n] = x[m][k] * w[k][n] */
-    int32_t step, next;           /* elements of w from a row to the next, from a column to the next */
-    int32_t x_turn, w_turn;       /* 0x80 for int8, whose bytes count from -128 */
-    int32_t x_zero, w_zero;       /* as bytes count from 0 */
-    int32_t by, zero, lo, hi;     /* by: below 2^30; of y */
+    int32_t step, next;           /* elements of w from row to row, from column to column */
+    int32_t x_turn, w_turn;       /* 0x80 for int8, 0 for uint8 */
+    int32_t x_zero, w_zero;       /* zero points; those of int8 plus 128 */
+    int32_t by, zero, lo, hi;     /* by: below 2^30; zero, lo, hi: y's zero point and range */
 } EtcByteMatmul;
 
 ETC_OUTLINE void etc_matmul_i8(const void *x, const void *w, void *y, const EtcByteMatmul *g)

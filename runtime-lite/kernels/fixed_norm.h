@@ -50,7 +50,8 @@ ETC_INLINE uint32_t etc_root(uint32_t v)
     return root;
 }
 
-/* Returns floor(2^30 / floor(sqrt(m))), where v = m * 4^*e and m is at least 2^30.  v is not 0. */
+/* Returns floor(2^30 / floor(sqrt(m))), and sets *e, for v = m * 4^e with m as above.  v is not
+ * 0. */
 ETC_INLINE int32_t etc_inverse_root(uint64_t v, int32_t *e)
 {
     int32_t by = 0;

@@ -1,13 +1,14 @@
 /* fixed_softmax.h -- softmax of 8-bit integers in fixed point.
  *
- * table[d] is e^(-d * scale of x) as an integer, for a byte d below the largest of its row; behind
- * the table it is 0.  A row's sum is exact in 32 bits: table[0] is at least 2^15, none is larger,
- * and n times that is below 2^32.  Then, with h the least for which sum / 2^h is below 2^16:
+ * table[d] is e^(-d * scale of x) as an integer, for an element that is d below the largest one of
+ * its row.  After the table's end the entries are 0.  table[0] is the largest entry; it is at least
+ * 2^15, and n * table[0] is below 2^32, so that the sum of a row is exact in 32 bits.  Then, with
+ * the smallest h for which sum / 2^h is below 2^16:
  *
- *   share = floor(table[d] / 2^h) * floor(2^31 / floor(sum / 2^h)) / 2^15, of 2^16
- *   y = floor((share * by + 2^(shift - 1)) / 2^shift) + zero point of y, within y's range
+ *   share = floor(table[d] / 2^h) * floor(2^31 / floor(sum / 2^h)) / 2^15, in units of 2^-16
+ *   y = floor((share * by + 2^(shift - 1)) / 2^shift) + zero point of y, clamped to y's range
  *
- * As floats, y is table[d] / sum.  The same bits come from every machine.
+ * If y is float, it is table[d] / sum.  All machines give the same bits.
  */
 #ifndef ETC_FIXED_SOFTMAX_H
 #define ETC_FIXED_SOFTMAX_H
@@ -16,11 +17,11 @@
 
 typedef struct EtcByteSoftmax {
     const int32_t *table;
-    int32_t count;        /* of the table */
+    int32_t count;        /* the number of the table's entries */
     uint32_t by;          /* at most 2^15 */
     int32_t shift;        /* 1 to 30 */
-    int32_t zero, lo, hi; /* of y */
-    int32_t x_flip;       /* 0x80 for int8, whose bytes count from -128 */
+    int32_t zero, lo, hi; /* the zero point and the range of y */
+    int32_t x_flip;       /* 0x80 for int8, 0 for uint8 */
 } EtcByteSoftmax;
 
 ETC_INLINE uint32_t etc_byte_power(const EtcByteSoftmax *q, int32_t below)
@@ -28,7 +29,8 @@ ETC_INLINE uint32_t etc_byte_power(const EtcByteSoftmax *q, int32_t below)
     return (below < q->count) ? (uint32_t)q->table[below] : 0;
 }
 
-/* The largest element of a row, as it counts from 0 up; *sum: of the powers. */
+/* Returns the largest element of a row, after x_flip.  Sets *sum to the sum of the elements'
+ * powers. */
 ETC_OUTLINE int32_t etc_byte_powers(const uint8_t *x, int32_t n, int32_t stride,
                                     const EtcByteSoftmax *q, uint32_t *sum)
 {
@@ -44,7 +46,7 @@ ETC_OUTLINE int32_t etc_byte_powers(const uint8_t *x, int32_t n, int32_t stride,
     return most;
 }
 
-/* One row, whose elements lie `stride` apart. */
+/* Computes the softmax of one row as floats.  The elements are `stride` apart. */
 ETC_OUTLINE void etc_softmax_i8_f32(const void *x, float *y, int32_t n, int32_t stride,
                                     const EtcByteSoftmax *q)
 {
@@ -58,7 +60,7 @@ ETC_OUTLINE void etc_softmax_i8_f32(const void *x, float *y, int32_t n, int32_t 
     }
 }
 
-/* The same to bytes; y may be x. */
+/* Computes the softmax of one row as bytes.  The elements are `stride` apart; y may be x. */
 ETC_OUTLINE void etc_softmax_i8(const void *x, void *y, int32_t n, int32_t stride,
                                 const EtcByteSoftmax *q)
 {

@@ -1,9 +1,11 @@
-/* grid.h -- images [n, channels, sizes] sampled at the places that a grid names, in 2 or 3 axes:
- * nearest element, linear and cubic (of 2 axes).
+/* grid.h -- sampling of images [n, channels, sizes] at the points of a grid, in 2 or 3 axes:
+ * nearest element, linear, and cubic (2 axes only).
  *
- * A vector is of places.  Each axis gives taps, places in whole elements and their weights; what
- * the taps of all axes meet is read once for every channel.  Places that are no numbers are element
- * 0 of a border, and no number elsewhere, as in torch.
+ * A vector holds one coordinate of several points.  For each axis, a point has 1, 2 or 4 taps: the
+ * indices of elements along the axis, and their weights.  The element at each combination of the
+ * axes' taps is read once per channel.  A coordinate that is NaN is treated as in torch: nearest
+ * and linear sampling read index 0, unless the border is zeros; then the nearest element is 0 and
+ * the linear result is NaN.  The cubic result is NaN.
  */
 #ifndef ETC_GRID_H
 #define ETC_GRID_H
@@ -12,20 +14,21 @@
 
 typedef struct EtcGrid {
     int64_t n, channels, points;
-    int64_t size[3];       /* of an image; with 2 axes the last is 1 */
-    int32_t axes, taps;    /* taps of an axis: 1, 2 or 4 */
-    int32_t border;        /* what lies outside: 0: zeros, 1: the nearest, 2: a mirror image */
-    int32_t align_corners; /* -1 and 1 are the middles of elements, not their ends */
+    int64_t size[3];       /* the sizes of an image; with 2 axes the last is 1 */
+    int32_t axes, taps;    /* the taps of an axis: 1, 2 or 4 */
+    int32_t border;        /* outside the image: 0: zeros, 1: nearest element, 2: mirror image */
+    int32_t align_corners; /* -1 and 1 are the centres of the end elements, not their edges */
 } EtcGrid;
 
-/* What is to be read of every channel at some places: the first `count` of each. */
+/* The elements of a channel that some points read.  The first `count` entries of each array are
+ * used: the index, a mask that is 0 outside the image, and the weight. */
 typedef struct EtcGridTaps {
     int32_t count;
     EtcI at[16], inside[16];
     EtcF weight[16];
 } EtcGridTaps;
 
-/* 0 .. n - 1; no number is 0. */
+/* Clamps x to 0 .. n - 1; NaN becomes 0. */
 ETC_INLINE EtcF etc_grid_clip(EtcF x, float n)
 {
     const EtcF zero = etc_splat(0.0f);
@@ -56,7 +59,8 @@ ETC_INLINE EtcF etc_grid_near(EtcF t)
     return ((((etc_k(1.25) * t) - etc_k(2.25)) * t) * t) + etc_k(1.0);
 }
 
-/* Taps of an axis of n elements: places in elements, whole numbers, and weights. */
+/* Computes the taps of an axis from the coordinates x, which are -1 .. 1 within the image: the
+ * elements' indices as whole floats, and their weights. */
 ETC_INLINE void etc_grid_axis(EtcF x, int64_t size, const EtcGrid *g, EtcF *at, EtcF *weight)
 {
     const EtcF one = etc_k(1.0);
@@ -84,7 +88,7 @@ ETC_INLINE void etc_grid_axis(EtcF x, int64_t size, const EtcGrid *g, EtcF *at, 
     }
 }
 
-/* The places that the taps of all axes meet, the last axis fastest. */
+/* Combines the taps of all axes, with the last axis fastest. */
 ETC_INLINE void etc_grid_cross(EtcF at[3][4], EtcF weight[3][4], const EtcGrid *g, EtcGridTaps *to)
 {
     to->count = 1;
@@ -112,7 +116,7 @@ ETC_INLINE void etc_grid_cross(EtcF at[3][4], EtcF weight[3][4], const EtcGrid *
     }
 }
 
-/* Up to ETC_LANES places, `n` of them, of one image, to every channel of y. */
+/* Samples all channels of one image at n points, at most ETC_LANES. */
 ETC_INLINE void etc_grid_places(const float *x, const float *grid, float *y, int64_t n,
                                 const EtcGrid *g)
 {
@@ -140,8 +144,8 @@ ETC_INLINE void etc_grid_places(const float *x, const float *grid, float *y, int
     }
 }
 
-/* x is [n, channels, sizes], the grid [n, points, axes] with the last axis first, y [n, channels,
- * points]. */
+/* Samples x [n, channels, sizes] into y [n, channels, points].  The grid is [n, points, axes], and
+ * the last axis of the image comes first in it. */
 ETC_OUTLINE void etc_grid_sample_f32(const float *x, const float *grid, float *y, const EtcGrid *g)
 {
     const int64_t image = g->channels * g->size[0] * g->size[1] * g->size[2];

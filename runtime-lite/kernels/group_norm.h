@@ -1,8 +1,8 @@
-/* group_norm.h -- normalization of groups of channels: each group's own mean and deviation, then a
- * weight and bias per channel.
+/* group_norm.h -- normalization of groups of channels by each group's mean and deviation, with a
+ * weight and a bias per channel.
  *
- * The mean is a sum of reduce.h over the count; the variance, of squares of what is left, likewise.
- * An element becomes fma(x - mean, weight / deviation, bias).
+ * The mean is a sum as in reduce.h, divided by the count.  The variance is the sum of the squares
+ * of x - mean, divided by the count.  An element becomes fma(x - mean, weight / deviation, bias).
  */
 #ifndef ETC_GROUP_NORM_H
 #define ETC_GROUP_NORM_H
@@ -15,7 +15,7 @@ typedef struct EtcGroupNorm {
     float eps;
 } EtcGroupNorm;
 
-/* Mean of n floats and 1 / sqrt(variance + eps). */
+/* Computes the mean of n floats, and rstd = 1 / sqrt(variance + eps). */
 ETC_INLINE void etc_moments_f32(const float *x, int64_t n, float eps, float *mean, float *rstd)
 {
     EtcSum sum;
@@ -28,7 +28,8 @@ ETC_INLINE void etc_moments_f32(const float *x, int64_t n, float eps, float *mea
     *rstd = s[0];
 }
 
-/* y = (x - mean) * scale + shift, where the difference and the rest are rounded once each. */
+/* Computes y = (x - mean) * scale + shift for n floats.  The difference is rounded, then the fused
+ * multiply-add. */
 ETC_INLINE void etc_centre_f32(const float *x, float mean, float scale, float shift, float *y,
                                int64_t n)
 {
@@ -38,7 +39,8 @@ ETC_INLINE void etc_centre_f32(const float *x, float mean, float scale, float sh
     }
 }
 
-/* weight, bias: one per channel, or NULL; mean, rstd: one per image and group, or NULL */
+/* Normalizes each group of each image.  weight and bias have one float per channel, or are NULL.
+ * mean and rstd receive one float per image and group, or are NULL. */
 ETC_OUTLINE void etc_group_norm_f32(const float *x, const float *weight, const float *bias,
                                     float *y, float *mean, float *rstd, const EtcGroupNorm *g)
 {

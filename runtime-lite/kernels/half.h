@@ -1,5 +1,6 @@
-/* half.h -- the short floats: IEEE 754's binary16, and bfloat16, the upper half of a float.
- * They are kept and cast, to the nearest with ties to even, and not computed with. */
+/* half.h -- floats of 16 bits: IEEE 754's binary16, and bfloat16, the upper half of a float.
+ * They are only stored and cast; kernels do not compute in them.  Casts round to nearest, ties to
+ * even. */
 #ifndef ETC_HALF_H
 #define ETC_HALF_H
 
@@ -36,10 +37,10 @@ ETC_INLINE uint16_t etc_to_half(float x)
     if (a > 0x7f800000u) {
         return (uint16_t)(sign | 0x7e00u);
     }
-    if (a >= 0x477ff000u) { /* from 65520 on */
+    if (a >= 0x477ff000u) { /* 65520 or more */
         return (uint16_t)(sign | 0x7c00u);
     }
-    if (a < 0x38800000u) { /* below 2^-14: units of 2^-24, rounded by a sum that has no room for less */
+    if (a < 0x38800000u) { /* below 2^-14: units of 2^-24; adding 2^23 rounds to an integer */
         const float units = (etc_half_float(a) * 16777216.0f) + 8388608.0f;
         return (uint16_t)(sign | (etc_half_bits(units) & 0x7ffu));
     }

@@ -1,7 +1,9 @@
-/* index.h -- elements whose places tensors of indices name: gather, embedding, index, index_put.
+/* index.h -- copies of elements at places that index tensors contain: gather, embedding, index,
+ * index_put.
  *
- * A walk over `dim` visits elements of a plain tensor and, beside each, one of an indexed tensor:
- * at its own strides, plus index * step for each axis that an index names.
+ * A loop over the indices within `dim` visits each element of a plain tensor, together with an
+ * element of the indexed tensor.  The latter is at its own strides, plus index * step for each
+ * indexed axis.
  */
 #ifndef ETC_INDEX_H
 #define ETC_INDEX_H
@@ -9,21 +11,22 @@
 #include "runtime-lite/kernels/copy.h"
 
 typedef struct EtcAxisIndex {
-    const void *index; /* int64, or int32 where not wide */
+    const void *index; /* int64 if is_wide is set, else int32 */
     int32_t is_wide;
-    int64_t limit, step; /* the axis' size, none 0; its stride in the indexed tensor */
-    int64_t at[16];      /* strides of the indices in the walk */
+    int64_t limit, step; /* the axis' size; its stride in the indexed tensor */
+    int64_t at[16];      /* strides of the index tensor for each dimension of the loop */
 } EtcAxisIndex;
 
 typedef struct EtcIndex {
-    int32_t rank, n, size; /* of the walk, at least 1; indices; bytes of an element: 1, 2, 4 or 8 */
+    int32_t rank, n, size; /* rank at least 1; n index tensors; an element has 1, 2, 4 or 8 bytes */
     int32_t wraps, is_put; /* negative indices count from the end; the indexed tensor is written */
     int64_t dim[16], plain[16], own[16]; /* sizes; strides of the plain and the indexed tensor */
     EtcAxisIndex of[16];
 } EtcIndex;
 
-/* The distance that the indices at `at` add, in elements.  An index out of range counts as the
- * nearest one in range, and clears *ok. */
+/* Returns the sum of index * stride over the index tensors, in elements.  The indices are at
+ * at[k], `step` elements along the innermost dimension.  An index out of range counts as the
+ * nearest one in range and clears *ok. */
 ETC_INLINE int64_t etc_index_distance(const EtcIndex *g, const int64_t *at, int64_t step, int *ok)
 {
     int64_t sum = 0;
@@ -54,7 +57,8 @@ ETC_INLINE void etc_index_row(unsigned char *y, const unsigned char *x, int64_t 
     }
 }
 
-/* n innermost elements whose indices are the same, from the given places on. */
+/* Copies n elements along the innermost dimension.  `plain` and `own` are the places of the first
+ * element in the plain and the indexed tensor.  The indices are the same for all n. */
 ETC_INLINE void etc_index_run(unsigned char *y, const unsigned char *x, const EtcIndex *g,
                               int64_t plain, int64_t own, int64_t n)
 {
@@ -67,8 +71,8 @@ ETC_INLINE void etc_index_run(unsigned char *y, const unsigned char *x, const Et
     }
 }
 
-/* Returns 1 where there is something to walk, 0 where there is not, and -1 where an index has no
- * element to name. *is_row turns 0 where an index changes along the innermost axis. */
+/* Returns 1 if there are elements to copy, 0 if there are none, and -1 if there are some but an
+ * indexed axis has size 0.  Clears *is_row if indices change along the innermost dimension. */
 ETC_INLINE int etc_index_begin(const EtcIndex *g, int *is_row)
 {
     int state = 1;
@@ -82,7 +86,7 @@ ETC_INLINE int etc_index_begin(const EtcIndex *g, int *is_row)
     return state;
 }
 
-/* One step of the walk outside the innermost axis; 0 at its end. */
+/* Advances the loop over all dimensions but the innermost one.  Returns 0 at its end. */
 ETC_INLINE int etc_index_next(const EtcIndex *g, int64_t *count, int64_t *at, int64_t *plain,
                               int64_t *own)
 {
@@ -101,8 +105,8 @@ ETC_INLINE int etc_index_next(const EtcIndex *g, int64_t *count, int64_t *at, in
     return 0;
 }
 
-/* y = x: the plain tensor is y where the indexed one is read, else x.  1, or 0 where an index was
- * out of range. */
+/* Copies x into y.  The plain tensor is x if g->is_put is set, else y; the other one is indexed.
+ * Returns 1, or 0 if an index was out of range. */
 ETC_OUTLINE int etc_index_nd(void *y, const void *x, const EtcIndex *g)
 {
     const int64_t n = g->dim[g->rank - 1], own_step = g->own[g->rank - 1];

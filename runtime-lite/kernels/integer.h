@@ -1,14 +1,15 @@
-/* integer.h -- sums of products of 8-bit integers, and what they become.
+/* integer.h -- sums of products of 8-bit integers, and their conversion to outputs.
  *
- * A sum is that of (x - zero point of x) * w in 32 bits, exact whatever the order, so vector width
- * and instructions do not show in the bits.  Then, per output, each step rounded to float:
+ * A sum adds the products (x - zero point of x) * w in 32 bits.  It is exact in any order, so
+ * vector width and instructions do not affect the bits.  An output is computed from its sum, with
+ * each step rounded to float:
  *
  *   v = clamp(float(sum) * (scale of x * scale of its channel) + bias)
- *   y = v, or round half to even of v / scale of y within its range, plus its zero point
+ *   y = v, or v / scale of y, clamped, rounded half to even, plus the zero point of y
  *
- * which is what quantize.h makes of v.  Padding counts as the zero point, that is as nothing.
- * Weights have zero point 0 and lie as the model has them, [channel][k]; k is at most
- * ETC_INTEGER_K, so that no sum leaves 32 bits.
+ * The second line is the quantization of quantize.h.  Padding equals the zero point of x, so it
+ * adds 0.  Weights have zero point 0 and the model's layout, [channel][k]; k is at most
+ * ETC_INTEGER_K, so that no sum overflows 32 bits.
  */
 #ifndef ETC_INTEGER_H
 #define ETC_INTEGER_H
@@ -17,25 +18,26 @@
 
 #define ETC_INTEGER_K 65536
 
-/* How a sum becomes a result: zero point and scale of x, scales and bias of channels, and what y
- * keeps. */
+/* The parameters that convert a sum to an output: the zero point and scale of x, the scales and
+ * biases of the channels, and the format of y. */
 typedef struct EtcInteger {
-    const int32_t *sums;          /* of each channel's weights */
-    const float *scales, *bias;   /* of channels; bias may be NULL */
-    const void *x_scale, *x_zero; /* of x where the run tells them: float or double; integers */
+    const int32_t *sums;          /* the sum of each channel's weights */
+    const float *scales, *bias;   /* one per channel; bias may be NULL */
+    const void *x_scale, *x_zero; /* run-time qparams of x: float or double, integers; or NULL */
     int32_t scale_dtype, zero_dtype;
-    int32_t has_rows;    /* a scale and a zero point per row of x, not one */
-    int32_t x_is_signed; /* int8, not uint8 */
-    int32_t zero;        /* of x, where it is known; it lies within x's range */
-    float lo, hi;        /* clamp of v */
-    int32_t is_float;    /* y is v */
+    int32_t has_rows;    /* each row of x has its own scale and zero point */
+    int32_t x_is_signed; /* x is int8, not uint8 */
+    int32_t zero;        /* x's zero point, within x's range, if x_zero is NULL */
+    float lo, hi;        /* the clamp of v */
+    int32_t is_float;    /* y is v, as float */
     float inverse;       /* 1 / scale of y */
     int32_t y_zero, y_lo, y_hi;
 } EtcInteger;
 
 /* -- what x is in a sum ---------------------------------------------------------------------- */
 
-/* Instructions that add four bytes want x without a sign (or with one: ETC_SIGNED_TERMS). */
+/* Returns the number that is added to x.  etc_dot reads x as unsigned bytes, or as signed bytes if
+ * ETC_SIGNED_TERMS is 1. */
 ETC_INLINE int32_t etc_x_shift(const EtcInteger *q)
 {
     if (ETC_SIGNED_TERMS != 0) {
@@ -49,7 +51,7 @@ ETC_INLINE uint8_t etc_x_flip(const EtcInteger *q)
     return (etc_x_shift(q) != 0) ? 0x80 : 0;
 }
 
-/* x's zero point, of row i. */
+/* Returns x's zero point for row i, clamped to x's range. */
 ETC_INLINE int32_t etc_x_zero(const EtcInteger *q, int64_t i)
 {
     const int64_t lo = (q->x_is_signed != 0) ? -128 : 0;
@@ -72,10 +74,11 @@ ETC_INLINE float etc_x_scale(const EtcInteger *q, int64_t i)
 
 /* -- bytes ----------------------------------------------------------------------------------- */
 
-/* n bytes; a call of memcpy is dear for so few, and a loop over bytes becomes one. */
+/* Copies n bytes.  A call of memcpy is slow for few bytes, and compilers turn a loop over bytes
+ * into such a call. */
 ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
 {
-    if (n >= 16) { /* the last 16, some of them again */
+    if (n >= 16) { /* the last 16 bytes may overlap those before */
         for (int64_t i = 0; i < (n - 16); i += 16) {
             __builtin_memcpy(y + i, x + i, 16);
         }
@@ -106,7 +109,7 @@ ETC_INLINE void etc_byte_fill(uint8_t *y, uint8_t v, int64_t n)
 
 /* -- what a sum becomes ---------------------------------------------------------------------- */
 
-ETC_INLINE EtcI etc_load_ints(const int32_t *p, int64_t n) /* n < ETC_LANES: the rest is zero */
+ETC_INLINE EtcI etc_load_ints(const int32_t *p, int64_t n) /* lanes from n on are zero */
 {
     EtcI v = ETC_REP(0);
     if (n >= ETC_LANES) {
@@ -120,7 +123,7 @@ ETC_INLINE EtcI etc_load_ints(const int32_t *p, int64_t n) /* n < ETC_LANES: the
     return v;
 }
 
-/* The numbers of an EtcInteger that are the same in all vectors. */
+/* The parameters of an EtcInteger that are the same for all vectors. */
 typedef struct EtcFinish {
     EtcF lo, hi, inverse, y_lo, y_hi;
     EtcI y_zero;
@@ -138,7 +141,7 @@ ETC_INLINE void etc_finish(const EtcInteger *q, EtcFinish *f)
     f->is_float = q->is_float;
 }
 
-/* Outputs i .. i + n - 1, a vector at most. */
+/* Converts a vector of sums and stores outputs i .. i + n - 1, at most a vector of them. */
 ETC_INLINE void etc_integer_put(EtcI sum, EtcF scale, EtcF bias, void *y, int64_t i, int64_t n,
                                 const EtcFinish *f)
 {
@@ -152,8 +155,8 @@ ETC_INLINE void etc_integer_put(EtcI sum, EtcF scale, EtcF bias, void *y, int64_
     }
 }
 
-/* etc_finish of one channel whose outputs are bytes.  Where no v is a NaN one clamp does for two,
- * since a product with 1 / scale of y keeps their order. */
+/* The parameters of one channel whose outputs are bytes.  If no v is NaN, one clamp suffices for
+ * that of v and that of y, since the product with 1 / scale of y keeps the order. */
 typedef struct EtcBytesOf {
     EtcF scale, bias, inverse, lo, hi;
     uint8_t y_zero;
@@ -164,7 +167,7 @@ ETC_INLINE float etc_between(float v, float lo, float hi)
     return (v < lo) ? lo : ((v > hi) ? hi : v);
 }
 
-/* 0 where a v may be a NaN; by: scale of x */
+/* Sets the parameters of a channel.  `by` is the scale of x.  Returns 0 if a v may be NaN. */
 ETC_INLINE int etc_bytes_of(const EtcInteger *q, float by, int64_t channel, EtcBytesOf *f)
 {
     const float scale = by * q->scales[channel];
@@ -179,7 +182,7 @@ ETC_INLINE int etc_bytes_of(const EtcInteger *q, float by, int64_t channel, EtcB
     return ((scale - scale) == 0.0f) && ((bias - bias) == 0.0f);
 }
 
-/* The outputs of ETC_PUT_VECTORS vectors of sums, the first n of which are vectors of their own. */
+/* Converts n vectors of sums to bytes, n at most ETC_PUT_VECTORS, and stores them. */
 ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const EtcBytesOf *f)
 {
     EtcI v[ETC_PUT_VECTORS];
@@ -192,7 +195,8 @@ ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const E
     etc_put_bytes(y, n, v, f->y_zero);
 }
 
-/* A row of n outputs, at least a vector; the last vector may meet the one before. */
+/* Converts a row of n sums to bytes; n is at least ETC_LANES.  The last vector may overlap the one
+ * before. */
 ETC_INLINE void etc_integer_row(const int32_t *sum, int64_t n, uint8_t *y, const EtcBytesOf *f)
 {
     int64_t i = 0;
@@ -212,12 +216,13 @@ ETC_INLINE void etc_integer_row(const int32_t *sum, int64_t n, uint8_t *y, const
     }
 }
 
-/* Sums and where they go: rows of n outputs, of one channel or of one channel each. */
+/* Rows of n sums and the place of their outputs.  All rows belong to one channel, or each row to a
+ * channel of its own. */
 typedef struct EtcSums {
     const int32_t *sum;
-    int64_t rows, n, pitch; /* sums from row to row */
-    int64_t channel, step;  /* of the first row, and from row to row: 0 or 1 */
-    int64_t at, y_row;      /* outputs before the first, and from row to row */
+    int64_t rows, n, pitch; /* pitch: the sums from one row to the next */
+    int64_t channel, step;  /* the first row's channel; channels from row to row: 0 or 1 */
+    int64_t at, y_row;      /* the index of the first output in y; outputs from row to row */
 } EtcSums;
 
 ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q)
@@ -240,16 +245,17 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
             etc_integer_row(sum, s->n, (uint8_t *)y + at, &b);
             continue;
         }
-        for (int64_t i = 0; i < s->n; i += ETC_LANES) { /* sums have room for whole vectors */
+        for (int64_t i = 0; i < s->n; i += ETC_LANES) { /* whole vectors of sums can be read */
             etc_integer_put(*(const EtcIAnywhere *)(sum + i), etc_splat(scale), etc_splat(bias), y,
                             at + i, etc_min_i64(s->n - i, ETC_LANES), &f);
         }
     }
 }
 
-/* The same of short rows of one channel, whose sums are a run of `pitch` from row to row: they
- * become bytes where they are, which are never ahead of the sums.  Vectors of 64 bytes store
- * parts of themselves, which is faster. */
+/* Does the same as etc_integer_rows for short rows of one channel.  The sums of all rows are
+ * converted as one row, in place: the bytes never overtake the sums that are still to be read.
+ * Then the bytes of each row are copied to y.  With vectors of 64 bytes, storing parts of vectors
+ * is faster. */
 ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
                                        const EtcInteger *q)
 {
@@ -270,7 +276,7 @@ ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
 
 /* -- terms ----------------------------------------------------------------------------------- */
 
-/* n bytes, and zeros up to a step. */
+/* Loads n bytes of terms, at most ETC_TERM_BYTES; the rest is zero. */
 ETC_INLINE EtcTermBytes etc_term_bytes(const void *p, int64_t n)
 {
     EtcTermBytes v;

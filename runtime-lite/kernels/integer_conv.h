@@ -1,26 +1,27 @@
-/* integer_conv.h -- convolutions of 8-bit integers, as products of weights and panels. */
+/* integer_conv.h -- convolutions of 8-bit integers as products of weights and panels of pixels. */
 #ifndef ETC_INTEGER_CONV_H
 #define ETC_INTEGER_CONV_H
 
 #include "runtime-lite/kernels/integer_depthwise.h"
 #include "runtime-lite/kernels/integer_panel.h"
 
-/* Sums of some channels by some pixels, over terms k .. k + n_k - 1. */
+/* A block of sums: m channels by `width` pixels, over n_k terms. */
 typedef struct EtcIntegerBlock {
-    const int8_t *w; /* of the first channel and term */
-    int64_t w_row;
+    const int8_t *w; /* the weight of the first channel and term */
+    int64_t w_row;   /* weights from one channel to the next */
     const uint32_t *panel; /* [n_k / ETC_TERMS][width]: ETC_TERMS terms of a pixel side by side */
     int32_t *sums;         /* [channel][width] */
     int64_t m, n_k, width;
-    int is_first; /* sums start from what stands for the zero point, else from what is there */
-    const int32_t *of; /* each channel's weights summed up */
-    uint32_t zero;     /* of x */
+    int is_first; /* sums start from the correction for the zero point, else from `sums` */
+    const int32_t *of; /* the sum of each channel's weights */
+    uint32_t zero;     /* x's zero point, after x is shifted */
 } EtcIntegerBlock;
 
-/* Terms whose weights are widened at a time, where an instruction adds two. */
+/* The number of terms whose weights are widened to 16 bits at a time, if ETC_TERMS is 2. */
 #define ETC_WIDE 128
 
-/* A row of the panel meets a word of each channel's weights. */
+/* Multiplies one row of the panel, nv vectors, by a word of each of mr channels' weights, and adds
+ * the products to acc. */
 ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], int mr, int nv,
                                 EtcI acc[16][4])
 {
@@ -39,8 +40,8 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
 }
 
-/* Sets the sums of some rows from row i on and some columns to what they start from: the share of
- * x's zero point, or the sums of the terms before. */
+/* Sets the accumulators of mr rows, from row i on, to their initial values: the correction for x's
+ * zero point, or the sums of the terms before. */
 ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
                                  int nv, int is_first, EtcI acc[16][4])
 {
@@ -69,7 +70,8 @@ ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, 
     }
 }
 
-/* Words of weights as the model has them: four terms each. */
+/* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of the weights,
+ * in the model's layout, has four terms. */
 ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
 {
     const int8_t *w = t->w + (i * t->w_row);
@@ -99,7 +101,7 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
     etc_integer_to(t, sums, mr, nv, acc);
 }
 
-/* All rows of nv vectors of columns from c on. */
+/* Computes all rows of nv vectors of columns from c on. */
 ETC_INLINE void etc_four_tiles(const EtcIntegerBlock *t, int64_t c, int mr, int nv)
 {
     int64_t i = 0;
@@ -163,7 +165,8 @@ ETC_INLINE void etc_four_block(const EtcIntegerBlock *t)
     }
 }
 
-/* n terms from k on of rows i .., widened, meet nv vectors of columns from c on. */
+/* Adds n terms, from k on, to a tile of mr rows from i on and nv vectors of columns from c on.
+ * `wide` has the rows' weights, widened. */
 ETC_INLINE void etc_wide_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
                               int64_t n, int64_t i, int64_t c, int mr, int nv)
 {
@@ -183,7 +186,7 @@ ETC_INLINE void etc_wide_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WID
     etc_integer_to(t, sums, mr, nv, acc);
 }
 
-/* Rows i .. i + mr - 1; what is widened serves all columns. */
+/* Computes rows i .. i + mr - 1.  The widened weights are used for all columns. */
 ETC_INLINE void etc_wide_rows(const EtcIntegerBlock *t, int64_t i, int mr)
 {
     int16_t wide[16][ETC_WIDE];
@@ -226,8 +229,8 @@ ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t)
     }
 }
 
-/* Vectors of a panel of `rows` rows: with few terms many, so that what is done per panel and row
- * of sums is done seldom. */
+/* Returns the vectors per row of a panel of `rows` rows.  With few terms a panel is wide, which
+ * reduces the work that is done once per panel and row of sums. */
 ETC_INLINE int64_t etc_integer_vectors(const EtcConv *g, int64_t rows)
 {
     const int64_t tile = ETC_INTEGER_NV, least = ETC_INTEGER_LEAST / ETC_LANES;
@@ -239,13 +242,13 @@ ETC_INLINE int64_t etc_integer_vectors(const EtcConv *g, int64_t rows)
     return etc_min_i64(((even + tile - 1) / tile) * tile, n);
 }
 
-/* One image and group; `at`: its first element in y. */
+/* Convolves one image and group.  `at` is the index of its first element in y. */
 ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, int64_t at,
                                     int64_t channel, const EtcConv *g, const EtcInteger *q,
                                     void *work)
 {
     const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
-    const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* of the panel */
+    const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* the rows of the panel */
     const int64_t vectors = etc_integer_vectors(g, rows), most = vectors * ETC_LANES;
     const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
     const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
@@ -257,7 +260,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
         t.width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
         const int64_t used = (block < depth) ? ETC_INTEGER_HALF : (rows * t.width * 4);
         t.sums = (int32_t *)(void *)((uint8_t *)work + used);
-        const int64_t channels = (ETC_WORK_BYTES - used) / (t.width * 4); /* at a time */
+        const int64_t channels = (ETC_WORK_BYTES - used) / (t.width * 4); /* channels at a time */
         if (block >= depth) {
             etc_integer_pack(x, g, 0, depth, j, n, q, panel);
         }
@@ -280,8 +283,8 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
     }
 }
 
-/* y[n][groups * oc][oh][ow] of x and w[groups * oc][ic][kh][kw]; g's clamp is not read.
- * work: ETC_WORK_BYTES */
+/* Computes y[n][groups * oc][oh][ow] from x and w[groups * oc][ic][kh][kw].  The geometry's clamp
+ * is not read.  `work` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcConv *geometry,
                              const EtcInteger *q, void *work)
 {

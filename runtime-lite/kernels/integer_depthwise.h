@@ -5,13 +5,13 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/integer.h"
 
-/* An image of one channel, padded and less its zero point, as sh * sw pictures: picture (py, px)
- * has the pixels of rows py, py + sh .. and columns px, px + sw ..  Tap (y, x) of output (oy, ox)
- * then lies in picture (y % sh, x % sw) at row oy + y / sh, column ox + x / sw: the same way from
- * every output, so that rows of outputs are one run. */
+/* An image of one channel, padded and less its zero point, as sh * sw pictures.  Picture (py, px)
+ * has the pixels of rows py, py + sh, ... and columns px, px + sw, ...  Then tap (y, x) of output
+ * (oy, ox) is in picture (y % sh, x % sw) at row oy + y / sh, column ox + x / sw.  This offset is
+ * the same for all outputs, so that all rows of outputs are computed as one run. */
 typedef struct EtcPictures {
     int16_t *data;
-    int64_t pitch, size; /* numbers from row to row, from picture to picture */
+    int64_t pitch, size; /* int16 from row to row, from picture to picture */
     int32_t *sums;       /* [output rows][pitch] */
 } EtcPictures;
 
@@ -20,12 +20,13 @@ ETC_INLINE int64_t etc_picture_pitch(const EtcConv *g)
     return g->ow + (((g->kw - 1) * g->dw) / g->sw);
 }
 
-/* Numbers of one picture under `rows` output rows, and what a vector reads past the last. */
+/* Returns the number of int16 in the part of a picture that `rows` output rows read, with those
+ * that a vector may read past its end. */
 ETC_INLINE int64_t etc_picture_size(const EtcConv *g, int64_t rows)
 {
     const int64_t under = rows + (((g->kh - 1) * g->dh) / g->sh);
     const int64_t n = ((under + 1) * etc_picture_pitch(g)) + (2 * ETC_LANES);
-    return n + (n % 2); /* what lies behind wants words */
+    return n + (n % 2); /* the sums that follow are aligned to 4 bytes */
 }
 
 ETC_INLINE int64_t etc_picture_bytes(const EtcConv *g, int64_t rows)
@@ -41,7 +42,7 @@ ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
            (etc_picture_bytes(g, 1) <= ETC_WORK_BYTES);
 }
 
-/* Eight bytes, less their zero point. */
+/* Converts eight bytes to int16 and subtracts the zero point. */
 ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, int16_t *to)
 {
     EtcEight v = etc_widen_eight(x);
@@ -49,7 +50,8 @@ ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, 
     __builtin_memcpy(to, &v, sizeof v);
 }
 
-/* Every second byte of 16, the first of each pair or, shifted by 8 bits, the second. */
+/* Converts every second of 16 bytes: the first of each pair if shift is 0, the second if it is
+ * 8. */
 ETC_INLINE void etc_picture_second(const uint8_t *x, int shift, uint8_t flip, int32_t zero,
                                    int16_t *to)
 {
@@ -59,12 +61,12 @@ ETC_INLINE void etc_picture_second(const uint8_t *x, int shift, uint8_t flip, in
     __builtin_memcpy(to, &v, sizeof v);
 }
 
-/* n bytes, `stride` apart, less their zero point. */
+/* Converts n bytes, `stride` apart, to int16 and subtracts the zero point. */
 ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, int32_t zero,
                                 int16_t *to, int64_t n)
 {
     int64_t i = 0;
-    if ((stride == 1) && (n >= 4) && (n < 8)) { /* what lies behind is written later */
+    if ((stride == 1) && (n >= 4) && (n < 8)) { /* what is written past n is overwritten later */
         uint8_t eight[8] = {0};
         etc_byte_copy(x, eight, n);
         etc_picture_eight(eight, flip, zero, to);
@@ -73,7 +75,7 @@ ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, 
     for (; (stride == 1) && ((i + 8) <= n); i += 8) {
         etc_picture_eight(x + i, flip, zero, to + i);
     }
-    if ((i > 0) && (i < n)) { /* the last eight, some of them again */
+    if ((i > 0) && (i < n)) { /* the last eight may overlap those before */
         etc_picture_eight(x + n - 8, flip, zero, to + n - 8);
         i = n;
     }
@@ -84,10 +86,10 @@ ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, 
         etc_picture_second(some, 0, flip, zero, to);
         return;
     }
-    for (; (stride == 2) && ((i + 8) < n); i += 8) { /* of 16 bytes the last is not asked for */
+    for (; (stride == 2) && ((i + 8) < n); i += 8) { /* < n, so that the 16th byte exists */
         etc_picture_second(x + (2 * i), 0, flip, zero, to + i);
     }
-    if ((stride == 2) && (i > 0)) { /* the last eight, from the byte before the first of them on */
+    if ((stride == 2) && (i > 0)) { /* the last eight; reads from the byte before them */
         etc_picture_second(x + (2 * (n - 8)) - 1, 8, flip, zero, to + n - 8);
         return;
     }
@@ -97,7 +99,7 @@ ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, 
     }
 }
 
-/* Zeros; for the few of a border a call of memset is dear. */
+/* Writes n zeros.  A call of memset is slow for the few zeros of a border. */
 ETC_INLINE void etc_picture_border(int16_t *to, int64_t n)
 {
     if (n > 3) {
@@ -109,7 +111,7 @@ ETC_INLINE void etc_picture_border(int16_t *to, int64_t n)
     }
 }
 
-/* Columns px, px + sw .. of padded rows iy, iy + sh .. */
+/* Makes a picture: columns px, px + sw, ... of the padded rows iy, iy + sh, ... */
 ETC_INLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t px,
                             int64_t rows, const EtcInteger *q, int64_t pitch, int16_t *to)
 {
@@ -151,7 +153,8 @@ ETC_INLINE EtcS etc_load_shorts(const int16_t *p)
     return v;
 }
 
-/* Adds the products of a pair of taps, from `data` on, to the sums of two vectors of outputs. */
+/* Adds the products of a pair of taps to the sums of two vectors of outputs.  The taps read
+ * data + offset[0] and data + offset[1]. */
 ETC_INLINE void etc_depthwise_pair(const int16_t *data, const int64_t *offset, uint32_t w,
                                    EtcI sum[2])
 {
@@ -162,7 +165,8 @@ ETC_INLINE void etc_depthwise_pair(const int16_t *data, const int64_t *offset, u
     sum[1] = etc_dot_pairs(sum[1], high, wv);
 }
 
-/* Sums of n outputs in a run; offset and w of each pair of taps. */
+/* Computes the sums of a run of n outputs.  Each pair of taps has two offsets and a word of two
+ * weights. */
 ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, const uint32_t *w,
                                    int pairs, int32_t *sums, int64_t n)
 {
@@ -175,7 +179,7 @@ ETC_INLINE void etc_depthwise_sums(const int16_t *data, const int64_t *offset, c
     }
 }
 
-/* The same of nine taps, whose places and weights stay in registers. */
+/* Does the same for nine taps, whose offsets and weights stay in registers. */
 ETC_INLINE void etc_depthwise_nine(const int16_t *data, const int64_t *offset, const uint32_t *w,
                                    int32_t *sums, int64_t n)
 {
@@ -189,10 +193,12 @@ ETC_INLINE void etc_depthwise_nine(const int16_t *data, const int64_t *offset, c
     }
 }
 
-/* Some taps; where there are more, sums are added up.  An odd last one has a partner of weight 0. */
+/* The number of taps that are computed at a time.  With more taps, the sums are added up.  If the
+ * number is odd, the last tap is paired with a tap of weight 0. */
 #define ETC_TAPS 32
 
-/* Where taps t .. t + count - 1 of the first output lie, and again the first of them. */
+/* Sets the offsets of taps t .. t + count - 1 for the first output, followed by the first offset
+ * again. */
 ETC_INLINE void etc_tap_offsets(const EtcConv *g, const EtcPictures *p, int64_t t, int count,
                                 int64_t *offset)
 {
@@ -214,7 +220,8 @@ ETC_INLINE void etc_tap_pairs(const int8_t *w, int count, uint32_t pair[(ETC_TAP
     }
 }
 
-/* The sums of n outputs in a run, by some taps at a time; `first`: offsets of the first of them. */
+/* Computes the sums of a run of n outputs of a channel.  `first` has the offsets of the first
+ * ETC_TAPS taps. */
 ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const EtcPictures *p,
                                       const int64_t *first, int64_t n)
 {
@@ -242,7 +249,7 @@ ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const E
     }
 }
 
-/* All images and groups, of one input channel each. */
+/* Convolves all images and groups; each group has one input channel. */
 ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, const EtcConv *g,
                                       const EtcInteger *q, void *work)
 {

@@ -1,4 +1,5 @@
-/* integer_linear.h -- linear layers of 8-bit integers: rows of x meet rows of weights. */
+/* integer_linear.h -- linear layers of 8-bit integers: products of rows of x and rows of
+ * weights. */
 #ifndef ETC_INTEGER_LINEAR_H
 #define ETC_INTEGER_LINEAR_H
 
@@ -8,7 +9,8 @@ typedef struct EtcIntegerLinear {
     int64_t m, n, k;
 } EtcIntegerLinear;
 
-/* Products of a row of x with ETC_LANES rows of w, of which those past the last are the last. */
+/* Returns the dot products of a row of x with ETC_LANES rows of w, one per lane.  The caller
+ * repeats the last row of w if there are fewer. */
 ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LANES], int64_t k,
                                  EtcTermBytes flip)
 {
@@ -35,7 +37,8 @@ ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LAN
     return etc_lane_sums(acc);
 }
 
-/* Rows of x that meet two outputs' weights; outputs whose sums are kept; vectors of terms. */
+/* The sizes of a tile: rows of x, which are multiplied by two outputs' weights at a time; outputs,
+ * whose sums are kept; vectors of terms. */
 #define ETC_DOT_ROWS ((ETC_LANES > 8) ? 8 : 4)
 #define ETC_DOT_OUTPUTS 64
 #define ETC_DOT_STEPS 32
@@ -45,7 +48,7 @@ typedef struct EtcDots {
     int32_t sums[ETC_DOT_ROWS][ETC_DOT_OUTPUTS];
 } EtcDots;
 
-/* n terms of each row, made ready once for all outputs. */
+/* Converts n terms of each row of x for etc_dot, once for all outputs. */
 ETC_INLINE void etc_dots_ready(EtcDots *d, const uint8_t *x, int64_t k, int64_t n,
                                EtcTermBytes flip)
 {
@@ -57,7 +60,7 @@ ETC_INLINE void etc_dots_ready(EtcDots *d, const uint8_t *x, int64_t k, int64_t 
     }
 }
 
-/* A vector of terms. */
+/* Adds a vector of terms to the sums of two outputs for each row. */
 ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1, EtcI acc[16])
 {
     const EtcI v0 = etc_w_terms(etc_term_bytes(w0, ETC_TERM_BYTES));
@@ -70,7 +73,8 @@ ETC_INLINE void etc_dots_step(const EtcI *x, const int8_t *w0, const int8_t *w1,
     }
 }
 
-/* Adds n terms to the sums of outputs c and c + 1.  Inlined, gcc 12 spills some of the sums. */
+/* Adds n terms to the sums of outputs c and c + 1.  (If it is inlined, gcc 12 spills some of the
+ * accumulators.) */
 ETC_OUTLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, int64_t n, int64_t c)
 {
     EtcI acc[16];
@@ -82,7 +86,7 @@ ETC_OUTLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, i
     for (int r = 0; r < (2 * ETC_DOT_ROWS); r++) {
         acc[r] = etc_splat_i32(0);
     }
-    for (;;) { /* a second time for what fills no vector: with a body of its own gcc 12 spills */
+    for (;;) { /* twice if a rest fills no vector; with a second loop body gcc 12 would spill */
         for (; x < end; x++) {
             etc_dots_step(x, w0, w1, acc);
             w0 += ETC_TERM_BYTES;
@@ -107,7 +111,7 @@ ETC_OUTLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, i
     }
 }
 
-/* Outputs j .. of row i, a vector at most. */
+/* Converts the dot products of row i and stores outputs j and on, at most a vector of them. */
 ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, const EtcInteger *q,
                                const EtcFinish *f, int64_t i, int64_t j)
 {
@@ -120,7 +124,7 @@ ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, co
                     y, (i * g->n) + j, left, f);
 }
 
-/* Outputs j .. j + n - 1 of ETC_DOT_ROWS rows. */
+/* Computes outputs j .. j + n - 1 of ETC_DOT_ROWS rows from row i on. */
 ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
                                 const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
                                 EtcTermBytes flip, int64_t i, int64_t j, int64_t n)
@@ -131,7 +135,7 @@ ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
     for (int64_t k = 0; k < g->k; k += most) {
         const int64_t terms = etc_min_i64(g->k - k, most);
         etc_dots_ready(&d, x + (i * g->k) + k, g->k, terms, flip);
-        for (int64_t c = 0; c < n; c += 2) { /* an odd last one counts twice */
+        for (int64_t c = 0; c < n; c += 2) { /* if n is odd, the last output is used twice */
             etc_dots_pair(&d, w + ((j + c) * g->k) + k,
                           w + (etc_min_i64(j + c + 1, g->n - 1) * g->k) + k, terms, c);
         }
@@ -143,7 +147,7 @@ ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
     }
 }
 
-/* Rows i and on, each by itself. */
+/* Computes rows `from` and on, one at a time. */
 ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
                                 const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
                                 EtcTermBytes flip, int64_t from)
@@ -159,7 +163,7 @@ ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
     }
 }
 
-/* y[m][n] of x[m][k] and w[n][k]. */
+/* Computes y[m][n] from x[m][k] and w[n][k]. */
 ETC_OUTLINE void etc_linear_i8(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                                const EtcInteger *given)
 {

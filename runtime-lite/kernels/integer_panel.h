@@ -1,18 +1,21 @@
-/* integer_panel.h -- pixels of 8-bit images as columns of a panel, terms of a sum side by side. */
+/* integer_panel.h -- packing of pixels of 8-bit images into the columns of a panel. */
 #ifndef ETC_INTEGER_PANEL_H
 #define ETC_INTEGER_PANEL_H
 
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/integer.h"
 
-/* Vectors of a tile; rows of a tile 1, 2, 3 and 4 vectors wide, as in tile.h; of the widest. */
+/* The width of a tile in vectors; the rows of a tile that is one vector, two vectors, or
+ * ETC_INTEGER_NV vectors wide. */
 #define ETC_INTEGER_NV ((ETC_REGISTERS == 32) ? 4 : 2)
 #define ETC_INTEGER_MR1 ((ETC_REGISTERS == 32) ? 12 : 8)
 #define ETC_INTEGER_MR2 ((ETC_REGISTERS == 32) ? 12 : 4)
 #define ETC_INTEGER_MR ((ETC_REGISTERS == 32) ? 6 : 4)
 
-/* Pixels of a panel, and of one with few terms at most; rows of images that these may come from;
- * bytes of such a panel; bytes of `work` for any, and for sums where the terms do not fit. */
+/* LEAST: the pixels of a panel with many terms.  PANEL: the most pixels of a panel with few terms.
+ * RUNS: the most image rows that the pixels of a panel come from.  FEW: the bytes of a panel with
+ * few terms.  ROOM: the bytes of `work` that a panel may use.  HALF: the bytes of `work` for the
+ * panel if not all terms fit; the sums use the rest. */
 #define ETC_INTEGER_LEAST ((ETC_VEC == 64) ? 64 : 48)
 #define ETC_INTEGER_PANEL 256
 #define ETC_INTEGER_RUNS 64
@@ -25,7 +28,8 @@ ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
     return (EtcU)etc_widen(etc_load_bytes(p, ETC_LANES));
 }
 
-/* ETC_TERMS lines of bytes side by side. */
+/* Interleaves ETC_TERMS lines of bytes: each word of the result has one pixel's terms.  `flip`
+ * flips the bits of each byte. */
 ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint8_t flip,
                                uint32_t *to)
 {
@@ -45,7 +49,7 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
-/* n bytes, `stride` apart. */
+/* Copies n bytes that are `stride` apart. */
 ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
 {
     int64_t i = 0;
@@ -53,11 +57,11 @@ ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int
         etc_byte_copy(x, y, n);
         return;
     }
-    /* Of 32 bytes the last is not asked for. */
+    /* A step does not need the last of the 32 bytes that it reads.  It exists if i + 16 < n. */
     for (; (ETC_PACKS_BYTES != 0) && (stride == 2) && ((i + 16) < n); i += 16) {
         etc_every_second(x + (2 * i), 0, y + i);
     }
-    if (i > 0) { /* the last 16, from the byte before the first of them on */
+    if (i > 0) { /* the last 16; reads from the byte before them */
         etc_every_second(x + (2 * (n - 16)) - 1, 1, y + n - 16);
         return;
     }
@@ -66,11 +70,12 @@ ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int
     }
 }
 
-/* n bytes of a row from column ix on, `stride` apart; `pad` outside [0, size). */
+/* Copies n bytes of a row, `stride` apart, from column ix on.  Columns outside [0, size) give
+ * `pad`. */
 ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
                               uint8_t pad, uint8_t *y, int64_t n)
 {
-    int64_t from = 0, to = 0; /* those inside */
+    int64_t from = 0, to = 0; /* the bytes that are inside the row */
     if (ix < 0) {
         from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
     }
@@ -85,7 +90,7 @@ ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_
     etc_byte_fill(y + to, pad, n - to);
 }
 
-/* A term's place: in which channel, and where in the kernel. */
+/* The place of a term: the plane of its channel, and its row and column in the kernel. */
 typedef struct EtcTap {
     const uint8_t *plane;
     int64_t ky, kx;
@@ -104,7 +109,7 @@ ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
     }
 }
 
-/* A term of the pixels in the runs. */
+/* Copies one term of the pixels in the runs. */
 ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *run, int n_runs,
                               uint8_t pad, uint8_t *line)
 {
@@ -116,7 +121,7 @@ ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *r
     }
 }
 
-/* Terms k0 .. k0 + n_k - 1 of pixels j .. j + n - 1. */
+/* Packs terms k0 .. k0 + n_k - 1 of pixels j .. j + n - 1 into the panel. */
 ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0, int64_t n_k,
                                  int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
 {
@@ -128,7 +133,7 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
     const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
                        (g->pw == 0);
     const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
-    for (int t = 0; t < ETC_TERMS; t++) { /* what fills the last vector */
+    for (int t = 0; t < ETC_TERMS; t++) { /* zeros fill up the last vector */
         __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
     }
     EtcTap tap = {x + ((k0 / (g->kw * g->kh)) * g->x_plane), (k0 / g->kw) % g->kh, k0 % g->kw};

@@ -1,12 +1,12 @@
 /* integer_pool.h -- means of windows of 8-bit integers.
  *
- * A sum is that of x - zero point of x in 32 bits, exact: a window has at most ETC_INTEGER_WINDOW
- * pixels, so that it is exact as a float too.  Then, each step rounded to float:
+ * A sum adds x - zero point of x in 32 bits.  A window has at most ETC_INTEGER_WINDOW pixels, so
+ * that the sum is exact, also as a float.  Then, with each step rounded to float:
  *
- *   y = round half to even of (sum / count * (scale of x / scale of y)) within its range, plus its
- *       zero point
+ *   y = sum / count * (scale of x / scale of y), clamped, rounded half to even, plus the zero point
+ *       of y
  *
- * Padding counts as the zero point, that is as nothing.
+ * Padding equals the zero point of x, so it adds 0.
  */
 #ifndef ETC_INTEGER_POOL_H
 #define ETC_INTEGER_POOL_H
@@ -16,14 +16,15 @@
 
 #define ETC_INTEGER_WINDOW 65536
 
-/* How a sum of x's bytes becomes a mean, as y keeps it. */
+/* The parameters that convert a sum of x's bytes to a mean in y's format. */
 typedef struct EtcMean {
-    int32_t x_is_signed, zero; /* int8, not uint8; its zero point */
+    int32_t x_is_signed, zero; /* x is int8, not uint8; x's zero point */
     float by;                  /* scale of x / scale of y */
     int32_t y_zero, y_lo, y_hi;
 } EtcMean;
 
-/* The sum of n bytes with their sign bits turned by flip, n at most ETC_INTEGER_WINDOW. */
+/* Returns the sum of n bytes, n at most ETC_INTEGER_WINDOW.  If flip is 0x80, sign bits are
+ * flipped. */
 ETC_INLINE int32_t etc_byte_sum(const uint8_t *x, int64_t n, uint8_t flip)
 {
     int32_t sum = 0;
@@ -33,7 +34,7 @@ ETC_INLINE int32_t etc_byte_sum(const uint8_t *x, int64_t n, uint8_t flip)
     return sum;
 }
 
-/* The byte that a sum of x less its zero point becomes. */
+/* Converts a sum of x - zero point over `count` pixels to a byte of y. */
 ETC_INLINE uint8_t etc_mean_byte(int32_t sum, int64_t count, const EtcMean *q)
 {
     const float v = ((float)sum / (float)count) * q->by;
@@ -42,7 +43,7 @@ ETC_INLINE uint8_t etc_mean_byte(int32_t sum, int64_t count, const EtcMean *q)
     return (uint8_t)((int32_t)etc_q_round((double)within) + q->y_zero);
 }
 
-/* The mean of each window of bytes, int8_t or uint8_t. */
+/* Computes the mean of each window of bytes, int8_t or uint8_t. */
 ETC_OUTLINE void etc_avg_pool_i8(const void *x, void *y, const EtcPool *g, const EtcMean *q)
 {
     const uint8_t flip = (q->x_is_signed != 0) ? 0x80 : 0;
@@ -59,7 +60,7 @@ ETC_OUTLINE void etc_avg_pool_i8(const void *x, void *y, const EtcPool *g, const
         const int64_t n = etc_max_i64(etc_min_i64(x1, g->iw) - x0, 0), inside = rows * n;
         const int64_t count = (g->count_pad != 0) ? ((y1 - top) * (x1 - left)) : inside;
         int32_t sum = 0;
-        if (n == g->iw) { /* rows are one run */
+        if (n == g->iw) { /* the rows of the window are adjacent in memory */
             sum = etc_byte_sum(plane + (y0 * n), inside, flip);
         } else {
             for (int64_t i = y0; i < (y0 + rows); i++) {

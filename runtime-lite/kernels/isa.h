@@ -1,48 +1,49 @@
-/* isa.h -- the instruction set that a file is compiled for: the one place that chooses it.
+/* isa.h -- the choice of the instruction set that a file is compiled for.
  *
- * Each isa_*.h has the same set of constants and steps, and kernels are written once over these:
+ * Each isa_*.h defines the same constants and functions; the kernels are written once with them:
  *
- *   ETC_VEC, ETC_REP, ETC_IOTA    bytes of a vector; its initializers x, x .. and 0, 1 ..
- *   ETC_REGISTERS                 vectors that registers hold
+ *   ETC_VEC, ETC_REP, ETC_IOTA    the bytes of a vector; the initializers x, x, .. and 0, 1, ..
+ *   ETC_REGISTERS                 the number of vector registers
  *   ETC_FMA_BY_DOUBLE             1: etc_fma is emulated, and a tile's terms are better added by
  *                                 etc_terms_by_double
- *   ETC_PIXELS                    pixels of a tile whose vectors hold channels, two each; 1: such
- *                                 tiles are of no use
- *   ETC_PUT_VECTORS               vectors whose bytes etc_put_bytes puts together
- *   ETC_PACKS_BYTES               1: etc_every_second is better than bytes one by one
- *   ETC_TERMS                     products that etc_dot adds to a lane: of 4 bytes, or of 2 numbers
- *                                 of 16 bits
- *   ETC_SIGNED_TERMS              1: the 4 bytes of x have a sign; else those of w alone
+ *   ETC_PIXELS                    the most pixels of a tile in across.h, which has two vectors of
+ *                                 channels per pixel; 1: such tiles are not used
+ *   ETC_PUT_VECTORS               the most vectors whose bytes etc_put_bytes stores
+ *   ETC_PACKS_BYTES               1: etc_every_second is faster than a loop over bytes
+ *   ETC_TERMS                     the products that etc_dot adds to a lane: 4 of bytes, or 2 of
+ *                                 16-bit integers
+ *   ETC_SIGNED_TERMS              1: etc_dot reads the bytes of x as signed; 0: as unsigned; the
+ *                                 bytes of w are always signed
  *
- *   etc_load_part, etc_store_part        the first n floats, fewer than lanes and maybe negative;
- *                                        the rest is zero, or stays as it is
- *   etc_at_least, etc_at_most            lo where a < lo, hi where a > hi; a NaN stays
- *   etc_within                           the same of numbers, whose zeros may change their sign
- *   etc_vgather                          the floats that lanes name
- *   etc_even, etc_odd                    the even lanes of a, or the odd ones, then those of b
- *   etc_fma, etc_vsqrt                   rounded once
- *   etc_terms_by_double                  a tile's terms; 0: not done
- *   etc_transpose4                       four rows of four into four columns
+ *   etc_load_part, etc_store_part        load or store the first n floats; n is below ETC_LANES and
+ *                                        may be negative; load sets the other lanes to zero
+ *   etc_at_least, etc_at_most            replace lanes with lo if a < lo, with hi if a > hi; keep
+ *                                        NaN
+ *   etc_within                           does both for numbers; zeros may change their sign
+ *   etc_vgather                          loads the floats whose indices the lanes contain
+ *   etc_even, etc_odd                    return the even or odd lanes of a, then those of b
+ *   etc_fma, etc_vsqrt                   return a * b + c and the square root, rounded once
+ *   etc_terms_by_double                  adds a tile's terms; returns 0 if not done
+ *   etc_transpose4                       transposes four rows of four floats
  *
- *   etc_widen, etc_low_bytes             bytes without a sign as lanes; the low bytes of lanes
- *   etc_store_low_part                   the first n of these, 0 <= n < lanes
- *   etc_put_bytes                        those of n vectors (1, 2 or all), each with `add`
- *   etc_widen_i8, etc_widen_half         a vector of such numbers as lanes
- *   etc_widen_eight                      eight bytes as numbers of 16 bits
- *   etc_every_second                     16 bytes of 32: the first of each pair, or the second
- *   etc_weave                            16 bytes of four lines side by side; 0: not done
+ *   etc_widen, etc_low_bytes             convert unsigned bytes to lanes, lanes to their low bytes
+ *   etc_store_low_part                   stores the first n low bytes, 0 <= n < ETC_LANES
+ *   etc_put_bytes                        stores n vectors' low bytes (n: 1, 2 or all), plus `add`
+ *   etc_widen_i8, etc_widen_half         convert int8 or binary16 to a vector of lanes
+ *   etc_widen_eight                      converts eight unsigned bytes to 16-bit integers
+ *   etc_every_second                     copies 16 of 32 bytes: the first or second of each pair
+ *   etc_weave                            interleaves 16 bytes of four lines; returns 0 if not done
  *
- *   etc_dot, etc_dot_pairs               sums of ETC_TERMS products; of two numbers of 16 bits that
- *                                        etc_mix laid together, by a pair in each lane of w
- *   etc_x_terms, etc_w_terms             bytes as etc_dot takes them, where x and w differ in sign
- *   etc_term_part                        n bytes of terms, fewer than a vector, then zeros
- *   etc_lane_sums                        lane i: the sum of v[i]'s lanes
- *   etc_mix, etc_unmix                   numbers of 16 bits in turn; their sums in order again
+ *   etc_dot, etc_dot_pairs               add to each lane ETC_TERMS products, or two products of
+ *                                        16-bit integers from etc_mix and a lane of w
+ *   etc_x_terms, etc_w_terms             convert bytes of x or w to the operands of etc_dot
+ *   etc_term_part                        loads n bytes of terms, fewer than a vector, then zeros
+ *   etc_lane_sums                        returns in lane i the sum of v[i]'s lanes
+ *   etc_mix, etc_unmix                   interleaves 16-bit integers; stores their sums in order
  *
- * Each defines the constants, then includes lanes.h, whose types follow from them, and isa_x86.h or
- * isa_gnu.h, which hold what several sets share.  emit-c copies from the header of its target, or
- * from all, each under its condition here.
- */
+ * Each header defines the constants, then includes lanes.h, whose types depend on them, and
+ * isa_x86.h or isa_gnu.h, which have what several sets share.  emit-c copies from the header of
+ * its target, or from all headers, each under its condition below. */
 #ifndef ETC_ISA_H
 #define ETC_ISA_H
 

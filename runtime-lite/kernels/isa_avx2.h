@@ -1,5 +1,5 @@
-/* isa_avx2.h -- AVX2 and FMA: vectors of 32 bytes; F16C, and VNNI of either kind, where the flags
- * allow them. */
+/* isa_avx2.h -- vectors of 32 bytes for AVX2 and FMA.  F16C and VNNI (AVX or AVX-512) are used if
+ * the compiler's flags allow them. */
 #ifndef ETC_ISA_AVX2_H
 #define ETC_ISA_AVX2_H
 
@@ -26,7 +26,7 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_x86.h"
 
-/* The first n floats, n < ETC_LANES and maybe negative; the rest is zero. */
+/* Loads the first n floats; the rest is zero.  n is below ETC_LANES and may be negative. */
 ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
 {
     EtcI iota = ETC_IOTA;
@@ -39,39 +39,39 @@ ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
     _mm256_maskstore_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)), (__m256)v);
 }
 
-/* lo where a < lo; NaN stays, and so does -0 against 0. */
+/* Replaces the lanes of a that are below lo with lo.  NaN is kept, and so is -0 if lo is 0. */
 ETC_INLINE EtcF etc_at_least(EtcF a, EtcF lo)
 {
     return (EtcF)_mm256_max_ps((__m256)lo, (__m256)a);
 }
 
-/* hi where a > hi; NaN stays. */
+/* Replaces the lanes of a that are above hi with hi.  NaN is kept. */
 ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
 {
     return (EtcF)_mm256_min_ps((__m256)hi, (__m256)a);
 }
 
-/* Numbers within lo .. hi; of zeros either sign will do. */
+/* Clamps numbers to lo .. hi.  Zeros may change their sign. */
 ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
 {
     return etc_at_most(etc_at_least(a, lo), hi);
 }
 
-/* The even lanes of a, then those of b. */
+/* Returns the even lanes of a, then those of b. */
 ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
 {
     const __m256 pairs = _mm256_shuffle_ps((__m256)a, (__m256)b, 0x88);
     return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
 }
 
-/* The odd lanes of a, then those of b. */
+/* Returns the odd lanes of a, then those of b. */
 ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
 {
     const __m256 pairs = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
     return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
 }
 
-/* The floats of p that `at` names. */
+/* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {
     const EtcF none = ETC_REP(0.0f);
@@ -79,13 +79,13 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm256_mask_i32gather_ps((__m256)none, p, (__m256i)at, (__m256)all, 4);
 }
 
-/* a * b + c, rounded once. */
+/* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     return (EtcF)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 
-/* Not done: multiply-adds are fused. */
+/* Does nothing and returns 0: the CPU has fused multiply-adds. */
 ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
     (void)t;
@@ -102,7 +102,7 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
 
 /* -- bytes and halves -------------------------------------------------------------------------- */
 
-/* Lanes of bytes without a sign. */
+/* Converts unsigned bytes to lanes. */
 ETC_INLINE EtcI etc_widen(EtcBytes b)
 {
     __m128i v = _mm_setzero_si128();
@@ -110,7 +110,7 @@ ETC_INLINE EtcI etc_widen(EtcBytes b)
     return (EtcI)_mm256_cvtepu8_epi32(v);
 }
 
-/* The low bytes of lanes.  (gcc 12 narrows vectors lane by lane.) */
+/* Returns the low byte of each lane.  (gcc 12 narrows vectors lane by lane.) */
 ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
 {
     const EtcI low = v & 0xff;
@@ -127,7 +127,7 @@ ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
     etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
 }
 
-/* The low bytes of n of four vectors, each with `add`. */
+/* Stores the low bytes of n of the four vectors, each plus `add`. */
 ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
 {
     const __m256i low = _mm256_set1_epi32(0xff);
@@ -141,13 +141,13 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
 }
 
-/* Integers of 8 bits, a vector of them. */
+/* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
     return (EtcI)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
-/* Halves, a vector of them. */
+/* Converts ETC_LANES binary16 to floats. */
 ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 {
     const __m128i h = _mm_loadu_si128((const __m128i *)(const void *)p);
@@ -160,13 +160,13 @@ ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 
 /* -- sums of products of integers -------------------------------------------------------------- */
 
-/* c and in each lane two products of 16 bits. */
+/* Adds two products of 16-bit integers to each lane of c. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
     return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16((__m256i)x, (__m256i)w));
 }
 
-/* c and in each lane ETC_TERMS products. */
+/* Adds ETC_TERMS products to each lane of c. */
 ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 {
 #if ETC_TERMS == 2
@@ -178,7 +178,8 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
-/* (gcc 12 makes five instructions of __builtin_convertvector.) */
+/* Converts bytes of x to the operand of etc_dot.  (gcc 12 compiles __builtin_convertvector to five
+ * instructions.) */
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {
 #if ETC_TERMS == 4
@@ -197,7 +198,7 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 #endif
 }
 
-/* n bytes of terms, fewer than a vector; the rest is zero. */
+/* Loads n bytes of terms, fewer than a vector; the rest is zero. */
 ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
 {
 #if ETC_TERMS == 4
@@ -207,28 +208,29 @@ ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
 #endif
 }
 
-/* Adds lanes of a and b two by two: sums of a and sums of b stand in turn. */
+/* Adds lanes i and i + 2 of each 16 bytes of a and of b.  Sums of a and sums of b alternate. */
 ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b) +
                   (EtcU)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b));
 }
 
-/* The same by two lanes. */
+/* Adds the upper two lanes of each 16 bytes of a and of b to the lower two.  In each 16 bytes of
+ * the result, the sums of a come first. */
 ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b) +
                   (EtcU)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
 }
 
-/* The same by four lanes, a's before b's. */
+/* Adds the upper four lanes of a and of b to the lower four.  The sums of a come first. */
 ETC_INLINE EtcI etc_fold_fours(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20) +
                   (EtcU)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
 }
 
-/* Lane i: the sum of v[i]'s lanes. */
+/* Returns in lane i the sum of v[i]'s lanes. */
 ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
 {
     ETC_UNROLL
@@ -239,14 +241,15 @@ ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
     return etc_fold_fours(v[0], v[1]);
 }
 
-/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+/* Interleaves the 16-bit integers of a and b.  Each 16 bytes of low have the first four of a and b
+ * in the same 16 bytes, those of high the last four. */
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
     *low = (EtcI)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b);
     *high = (EtcI)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b);
 }
 
-/* Lanes as etc_mix left them, in order. */
+/* Stores the lanes of sums that come from etc_mix in the order of the elements. */
 ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
 {
     *(EtcIAnywhere *)to = (EtcI)_mm256_permute2x128_si256((__m256i)low, (__m256i)high, 0x20);

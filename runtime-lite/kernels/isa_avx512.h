@@ -1,6 +1,7 @@
-/* isa_avx512.h -- AVX-512: vectors of 64 bytes; BW and VNNI where the flags allow them.
+/* isa_avx512.h -- vectors of 64 bytes for AVX-512.  BW and VNNI are used if the compiler's flags
+ * allow them.
  *
- * (The masked forms with a full mask spare a false warning of gcc 12 on the unmasked ones.)
+ * (Masked intrinsics with a full mask avoid a false warning of gcc 12 about the unmasked ones.)
  */
 #ifndef ETC_ISA_AVX512_H
 #define ETC_ISA_AVX512_H
@@ -28,7 +29,7 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_x86.h"
 
-/* The first n floats, n < ETC_LANES and maybe negative; the rest is zero. */
+/* Loads the first n floats; the rest is zero.  n is below ETC_LANES and may be negative. */
 ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
 {
     return (EtcF)_mm512_maskz_loadu_ps((__mmask16)((1u << ((n > 0) ? n : 0)) - 1u), p);
@@ -39,52 +40,52 @@ ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << ((n > 0) ? n : 0)) - 1u), (__m512)v);
 }
 
-/* lo where a < lo; NaN stays, and so does -0 against 0. */
+/* Replaces the lanes of a that are below lo with lo.  NaN is kept, and so is -0 if lo is 0. */
 ETC_INLINE EtcF etc_at_least(EtcF a, EtcF lo)
 {
     return (EtcF)_mm512_maskz_max_ps(0xffff, (__m512)lo, (__m512)a);
 }
 
-/* hi where a > hi; NaN stays. */
+/* Replaces the lanes of a that are above hi with hi.  NaN is kept. */
 ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
 {
     return (EtcF)_mm512_maskz_min_ps(0xffff, (__m512)hi, (__m512)a);
 }
 
-/* Numbers within lo .. hi; of zeros either sign will do. */
+/* Clamps numbers to lo .. hi.  Zeros may change their sign. */
 ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
 {
     return etc_at_most(etc_at_least(a, lo), hi);
 }
 
-/* The even lanes of a, then those of b. */
+/* Returns the even lanes of a, then those of b. */
 ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
 {
     const EtcI at = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
     return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
 }
 
-/* The odd lanes of a, then those of b. */
+/* Returns the odd lanes of a, then those of b. */
 ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
 {
     const EtcI at = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
     return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
 }
 
-/* The floats of p that `at` names. */
+/* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {
     const EtcF none = ETC_REP(0.0f);
     return (EtcF)_mm512_mask_i32gather_ps((__m512)none, 0xffff, (__m512i)at, p, 4);
 }
 
-/* a * b + c, rounded once. */
+/* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     return (EtcF)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 
-/* Not done: multiply-adds are fused. */
+/* Does nothing and returns 0: the CPU has fused multiply-adds. */
 ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
     (void)t;
@@ -101,13 +102,13 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
 
 /* -- bytes and halves -------------------------------------------------------------------------- */
 
-/* Lanes of bytes without a sign. */
+/* Converts unsigned bytes to lanes. */
 ETC_INLINE EtcI etc_widen(EtcBytes b)
 {
     return (EtcI)_mm512_maskz_cvtepu8_epi32(0xffff, (__m128i)b);
 }
 
-/* The low bytes of lanes. */
+/* Returns the low byte of each lane. */
 ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
 {
     return (EtcBytes)_mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)v);
@@ -118,7 +119,7 @@ ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
     _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1u), (__m512i)v);
 }
 
-/* The low bytes of a vector, each with `add`. */
+/* Stores the low bytes of a vector, each plus `add`. */
 ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
 {
     const EtcBytes b = etc_low_bytes(v[0] + (int32_t)add);
@@ -126,14 +127,14 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &b, sizeof b);
 }
 
-/* Integers of 8 bits, a vector of them. */
+/* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
     return (EtcI)_mm512_maskz_cvtepi8_epi32(0xffff,
                                             _mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
-/* Halves, a vector of them. */
+/* Converts ETC_LANES binary16 to floats. */
 ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 {
     return (EtcF)_mm512_maskz_cvtph_ps(0xffff,
@@ -142,7 +143,7 @@ ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 
 /* -- sums of products of integers -------------------------------------------------------------- */
 
-/* c and in each lane two products of 16 bits. */
+/* Adds two products of 16-bit integers to each lane of c. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
 #if defined(__AVX512VNNI__)
@@ -154,7 +155,7 @@ ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
-/* c and in each lane ETC_TERMS products. */
+/* Adds ETC_TERMS products to each lane of c. */
 ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 {
 #if ETC_TERMS == 4
@@ -182,7 +183,7 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 #endif
 }
 
-/* n bytes of terms, fewer than a vector; the rest is zero. */
+/* Loads n bytes of terms, fewer than a vector; the rest is zero. */
 ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
 {
 #if (ETC_TERMS == 4) && defined(__AVX512BW__)
@@ -192,28 +193,29 @@ ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
 #endif
 }
 
-/* Adds lanes of a and b two by two: sums of a and sums of b stand in turn. */
+/* Adds lanes i and i + 2 of each 16 bytes of a and of b.  Sums of a and sums of b alternate. */
 ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm512_maskz_unpacklo_epi32(0xffff, (__m512i)a, (__m512i)b) +
                   (EtcU)_mm512_maskz_unpackhi_epi32(0xffff, (__m512i)a, (__m512i)b));
 }
 
-/* The same by two lanes. */
+/* Adds the upper two lanes of each 16 bytes of a and of b to the lower two.  In each 16 bytes of
+ * the result, the sums of a come first. */
 ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm512_maskz_unpacklo_epi64(0xff, (__m512i)a, (__m512i)b) +
                   (EtcU)_mm512_maskz_unpackhi_epi64(0xff, (__m512i)a, (__m512i)b));
 }
 
-/* The same by four lanes, a's before b's. */
+/* Adds each two adjacent groups of four lanes of a and of b.  The sums of a come first. */
 ETC_INLINE EtcI etc_fold_fours(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm512_maskz_shuffle_i32x4(0xffff, (__m512i)a, (__m512i)b, 0x88) +
                   (EtcU)_mm512_maskz_shuffle_i32x4(0xffff, (__m512i)a, (__m512i)b, 0xdd));
 }
 
-/* Lane i: the sum of v[i]'s lanes. */
+/* Returns in lane i the sum of v[i]'s lanes. */
 ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
 {
     ETC_UNROLL
@@ -224,7 +226,8 @@ ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
     return etc_fold_fours(etc_fold_fours(v[0], v[1]), etc_fold_fours(v[2], v[3]));
 }
 
-/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+/* Interleaves the 16-bit integers of a and b.  Each 16 bytes of low have the first four of a and b
+ * in the same 16 bytes, those of high the last four. */
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
 #if defined(__AVX512BW__)
@@ -235,7 +238,7 @@ ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 #endif
 }
 
-/* Lanes as etc_mix left them, in order. */
+/* Stores the lanes of sums that come from etc_mix in the order of the elements. */
 ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
 {
     const EtcI first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};

@@ -1,5 +1,5 @@
-/* isa_neon.h -- NEON of 64-bit Arm: vectors of 16 bytes, and dot products of bytes where the flags
- * allow them. */
+/* isa_neon.h -- vectors of 16 bytes for NEON of 64-bit Arm.  Dot products of bytes are used if the
+ * compiler's flags allow them. */
 #ifndef ETC_ISA_NEON_H
 #define ETC_ISA_NEON_H
 
@@ -27,13 +27,13 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
-/* Numbers within lo .. hi; of zeros either sign will do. */
+/* Clamps numbers to lo .. hi.  Zeros may change their sign. */
 ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
 {
     return (EtcF)vminq_f32(vmaxq_f32((float32x4_t)a, (float32x4_t)lo), (float32x4_t)hi);
 }
 
-/* a * b + c, rounded once. */
+/* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     return (EtcF)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
@@ -44,7 +44,7 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
     return (EtcF)vsqrtq_f32((float32x4_t)a);
 }
 
-/* Lanes of bytes without a sign.  (gcc 12 widens and narrows vectors lane by lane.) */
+/* Converts unsigned bytes to lanes.  (gcc 12 widens and narrows vectors lane by lane.) */
 ETC_INLINE EtcI etc_widen(EtcBytes b)
 {
     uint32_t word;
@@ -52,7 +52,7 @@ ETC_INLINE EtcI etc_widen(EtcBytes b)
     return (EtcI)vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(word))));
 }
 
-/* The low bytes of lanes. */
+/* Returns the low byte of each lane. */
 ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
 {
     const uint8x16_t pairs = vuzp1q_u8((uint8x16_t)v, (uint8x16_t)v);
@@ -68,7 +68,7 @@ ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
     etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
 }
 
-/* The low bytes of n of four vectors, each with `add`. */
+/* Stores the low bytes of n of the four vectors, each plus `add`. */
 ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
 {
     const uint8x16_t a = vuzp1q_u8((uint8x16_t)v[0], (uint8x16_t)v[1]);
@@ -77,20 +77,20 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
 }
 
-/* Eight bytes without a sign. */
+/* Converts eight unsigned bytes to 16-bit integers. */
 ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
 {
     return (EtcEight)vmovl_u8(vld1_u8(x));
 }
 
-/* 16 bytes, every second of 32: the first of each pair, or the second. */
+/* Copies every second of 32 bytes: the first of each pair, or the second if is_second is set. */
 ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
 {
     const uint8x16x2_t v = vld2q_u8(x);
     vst1q_u8(y, (is_second != 0) ? v.val[1] : v.val[0]);
 }
 
-/* Bytes i .. i + 15 of four lines side by side. */
+/* Interleaves bytes i .. i + 15 of four lines, with the bits of `flip` flipped.  Returns 1. */
 ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, uint32_t *to)
 {
     const uint8x16_t turn = vdupq_n_u8(flip);
@@ -103,7 +103,8 @@ ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, 
     return 1;
 }
 
-/* c and in each lane two products of 16 bits, as etc_mix has laid these. */
+/* Adds two products of 16-bit integers to each lane of c.  x is the result of etc_mix; its first
+ * four integers are multiplied by the first integer of w, the last four by the second. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
     const int16x8_t v = (int16x8_t)x, by = (int16x8_t)w;
@@ -111,7 +112,7 @@ ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
     return (EtcI)vmlal_high_laneq_s16(first, v, by, 1);
 }
 
-/* c and in each lane two products of neighbours of 16 bits. */
+/* Adds the products of two adjacent 16-bit integers to each lane of c. */
 ETC_INLINE EtcI etc_dot_neighbours(EtcI c, EtcI x, EtcI w)
 {
     const int32x4_t low = vmull_s16(vget_low_s16((int16x8_t)x), vget_low_s16((int16x8_t)w));
@@ -119,7 +120,7 @@ ETC_INLINE EtcI etc_dot_neighbours(EtcI c, EtcI x, EtcI w)
     return (EtcI)vaddq_s32((int32x4_t)c, vpaddq_s32(low, high));
 }
 
-/* c and in each lane ETC_TERMS products. */
+/* Adds ETC_TERMS products to each lane of c. */
 ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 {
 #if ETC_TERMS == 4
@@ -147,14 +148,14 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
 #endif
 }
 
-/* Lane i: the sum of v[i]'s lanes. */
+/* Returns in lane i the sum of v[i]'s lanes. */
 ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
 {
     return (EtcI)vpaddq_s32(vpaddq_s32((int32x4_t)v[0], (int32x4_t)v[1]),
                             vpaddq_s32((int32x4_t)v[2], (int32x4_t)v[3]));
 }
 
-/* The first four numbers of a and of b; the last four. */
+/* Sets low to the first four 16-bit integers of a and those of b, high to the last four of each. */
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
     *low = (EtcI)vzip1q_s64((int64x2_t)a, (int64x2_t)b);

@@ -1,4 +1,4 @@
-/* isa_plain.h -- any CPU: vectors of 16 bytes, which the compiler splits where it must. */
+/* isa_plain.h -- vectors for any CPU: 16 bytes, which the compiler splits if necessary. */
 #ifndef ETC_ISA_PLAIN_H
 #define ETC_ISA_PLAIN_H
 
@@ -19,13 +19,13 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
-/* Numbers within lo .. hi; of zeros either sign will do. */
+/* Clamps numbers to lo .. hi.  Zeros may change their sign. */
 ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
 {
     return etc_at_most(etc_at_least(a, lo), hi);
 }
 
-/* a * b + c, rounded once. */
+/* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     EtcF v = c;
@@ -44,13 +44,13 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
     return v;
 }
 
-/* Lanes of bytes without a sign. */
+/* Converts unsigned bytes to lanes. */
 ETC_INLINE EtcI etc_widen(EtcBytes b)
 {
     return __builtin_convertvector(b, EtcI);
 }
 
-/* The low bytes of lanes. */
+/* Returns the low byte of each lane. */
 ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
 {
     return __builtin_convertvector((EtcU)v, EtcBytes);
@@ -61,7 +61,7 @@ ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
     etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
 }
 
-/* The low bytes of a vector, each with `add`. */
+/* Stores the low bytes of a vector, each plus `add`. */
 ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
 {
     const EtcBytes b = etc_low_bytes(v[0] + (int32_t)add);
@@ -69,7 +69,7 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &b, sizeof b);
 }
 
-/* Eight bytes without a sign. */
+/* Converts eight unsigned bytes to 16-bit integers. */
 ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
 {
     EtcEight v = {0};
@@ -79,7 +79,7 @@ ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
     return v;
 }
 
-/* 16 bytes, every second of 32: the first of each pair, or the second. */
+/* Copies every second of 32 bytes: the first of each pair, or the second if is_second is set. */
 ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
 {
     for (int i = 0; i < 16; i++) {
@@ -87,7 +87,7 @@ ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
     }
 }
 
-/* Not done: terms lie two by two. */
+/* Does nothing and returns 0: ETC_TERMS is 2. */
 ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, uint32_t *to)
 {
     (void)line;
@@ -97,7 +97,7 @@ ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, 
     return 0;
 }
 
-/* c and in each lane two products of 16 bits. */
+/* Adds two products of 16-bit integers to each lane of c. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
     return etc_dot_pairs_by_lane(c, x, w);
@@ -118,7 +118,7 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
     return (EtcI) __builtin_convertvector((EtcTermSigned)v, EtcS);
 }
 
-/* Lane i: the sum of v[i]'s lanes. */
+/* Returns in lane i the sum of v[i]'s lanes. */
 ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
 {
     EtcI sum = ETC_REP(0);
@@ -132,7 +132,8 @@ ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
     return sum;
 }
 
-/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+/* Interleaves the 16-bit integers of a and b.  Each 16 bytes of low have the first four of a and b
+ * in the same 16 bytes, those of high the last four. */
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
     etc_mix_by_lane(a, b, low, high);

@@ -1,5 +1,5 @@
-/* isa_sse2.h -- SSE2: vectors of 16 bytes.  Where FMA is missing, fused multiply-adds are computed
- * in double. */
+/* isa_sse2.h -- vectors of 16 bytes for SSE2.  Without FMA, fused multiply-adds are computed in
+ * double. */
 #ifndef ETC_ISA_SSE2_H
 #define ETC_ISA_SSE2_H
 
@@ -40,37 +40,37 @@ ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
     etc_store_by_lane(p, n, v);
 }
 
-/* lo where a < lo; NaN stays, and so does -0 against 0. */
+/* Replaces the lanes of a that are below lo with lo.  NaN is kept, and so is -0 if lo is 0. */
 ETC_INLINE EtcF etc_at_least(EtcF a, EtcF lo)
 {
     return (EtcF)_mm_max_ps((__m128)lo, (__m128)a);
 }
 
-/* hi where a > hi; NaN stays. */
+/* Replaces the lanes of a that are above hi with hi.  NaN is kept. */
 ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
 {
     return (EtcF)_mm_min_ps((__m128)hi, (__m128)a);
 }
 
-/* Numbers within lo .. hi; of zeros either sign will do. */
+/* Clamps numbers to lo .. hi.  Zeros may change their sign. */
 ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
 {
     return etc_at_most(etc_at_least(a, lo), hi);
 }
 
-/* The even lanes of a, then those of b. */
+/* Returns the even lanes of a, then those of b. */
 ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
 {
     return (EtcF)_mm_shuffle_ps((__m128)a, (__m128)b, 0x88);
 }
 
-/* The odd lanes of a, then those of b. */
+/* Returns the odd lanes of a, then those of b. */
 ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
 {
     return (EtcF)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
 }
 
-/* The floats of p that `at` names. */
+/* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {
     EtcF v = {p[at[0]], p[at[1]], p[at[2]], p[at[3]]};
@@ -79,11 +79,11 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 
 /* -- fused multiply-adds ----------------------------------------------------------------------- */
 
-/* a * b + c in double, where a * b is exact.  Rounding the sum to float then gives what one
- * rounding would, unless the sum was rounded itself and fell half-way between two floats, or among
- * the subnormal ones.  Lanes that fell there set bits of *rare, for the caller to look again.  Of
- * each lane, 29 low bits and the high half without its sign are moved so that one signed comparison
- * finds either case. */
+/* Returns a * b + c in double, where a * b is exact.  If the sum is then rounded to float, the
+ * result is the same as with a single rounding.  There are two exceptions: the sum was rounded and
+ * is half-way between two floats, or it is in the range of subnormal floats.  Lanes with such sums
+ * set bits of *rare, and the caller must compute them again.  The low 29 bits of a lane, and its
+ * high half without the sign, are moved so that one signed comparison finds both cases. */
 ETC_INLINE __m128d etc_fma_double(__m128d a, __m128d b, __m128d c, __m128i *rare)
 {
     const __m128i mask = _mm_set_epi32(0x7fffffff, 0x1fffffff, 0x7fffffff, 0x1fffffff);
@@ -95,10 +95,11 @@ ETC_INLINE __m128d etc_fma_double(__m128d a, __m128d b, __m128d c, __m128i *rare
     return s;
 }
 
-/* One lane looked at again.  Where the sum in double is not exact (Knuth's two-sum) and even, its
- * neighbour on the other side of the exact one takes its place: rounded to odd, it is half-way
- * between two floats no more.  Source: S. Boldo and G. Melquiond, "Emulation of a FMA and Correctly
- * Rounded Sums: Proved Algorithms Using Rounding to Odd", IEEE Transactions on Computers, 2008. */
+/* Returns a * b + c, rounded once.  The sum in double is rounded to odd: if it is not exact, which
+ * Knuth's two-sum finds out, and its last bit is 0, it is replaced with its neighbour on the other
+ * side of the exact sum.  Then it is not half-way between two floats.  Source: S. Boldo and
+ * G. Melquiond, "Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to
+ * Odd", IEEE Transactions on Computers, 2008. */
 ETC_INLINE float etc_fma_again(float a, float b, float c)
 {
     const double p = (double)a * (double)b, d = (double)c, s = p + d, t = s - p;
@@ -113,7 +114,7 @@ ETC_INLINE float etc_fma_again(float a, float b, float c)
     return (float)odd;
 }
 
-/* a * b + c, rounded once. */
+/* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
 #if defined(__FMA__)
@@ -136,8 +137,8 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 #endif
 }
 
-/* Adds terms to a tile's sums, which stay in double between them, rounded to float each time.  0
- * when a term needed an exact fused multiply-add; acc then is as it was. */
+/* Adds all terms to a tile's sums.  The sums are kept in double, and rounded to float after each
+ * term.  Returns 0, with acc unchanged, if a term needs etc_fma_again. */
 ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
     __m128d sum[4][4], bv[4];
@@ -191,7 +192,7 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
 
 /* -- bytes and halves -------------------------------------------------------------------------- */
 
-/* Lanes of bytes without a sign. */
+/* Converts unsigned bytes to lanes. */
 ETC_INLINE EtcI etc_widen(EtcBytes b)
 {
     __m128i v = _mm_setzero_si128();
@@ -200,7 +201,7 @@ ETC_INLINE EtcI etc_widen(EtcBytes b)
     return (EtcI)_mm_unpacklo_epi16(v, _mm_setzero_si128());
 }
 
-/* The low bytes of lanes.  (gcc 12 narrows vectors lane by lane.) */
+/* Returns the low byte of each lane.  (gcc 12 narrows vectors lane by lane.) */
 ETC_INLINE EtcBytes etc_low_bytes(EtcI v)
 {
     const EtcI low = v & 0xff;
@@ -216,7 +217,7 @@ ETC_INLINE void etc_store_low_part(uint8_t *p, int64_t n, EtcI v)
     etc_store_bytes_by_lane(p, n, etc_low_bytes(v));
 }
 
-/* The low bytes of n of four vectors, each with `add`. */
+/* Stores the low bytes of n of the four vectors, each plus `add`. */
 ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], uint8_t add)
 {
     const __m128i low = _mm_set1_epi32(0xff);
@@ -228,7 +229,7 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
 }
 
-/* Integers of 8 bits, a vector of them. */
+/* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
     int32_t word;
@@ -238,7 +239,7 @@ ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
     return (EtcI)_mm_srai_epi32(_mm_unpacklo_epi16(v, v), 24);
 }
 
-/* Halves, a vector of them. */
+/* Converts ETC_LANES binary16 to floats. */
 ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 {
     return etc_half_by_lane((EtcI)_mm_unpacklo_epi16(
@@ -247,7 +248,7 @@ ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 
 /* -- sums of products of integers -------------------------------------------------------------- */
 
-/* c and in each lane two products of 16 bits. */
+/* Adds two products of 16-bit integers to each lane of c. */
 ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
 {
     return (EtcI)((EtcU)c + (EtcU)_mm_madd_epi16((__m128i)x, (__m128i)w));
@@ -268,7 +269,7 @@ ETC_INLINE EtcI etc_w_terms(EtcTermBytes v)
     return (EtcI) __builtin_convertvector((EtcTermSigned)v, EtcS);
 }
 
-/* n bytes of terms, fewer than a vector; the rest is zero. */
+/* Loads n bytes of terms, fewer than a vector; the rest is zero. */
 ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
 {
     const __m128i both = etc_load_16(p, n);
@@ -277,34 +278,35 @@ ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
     return v;
 }
 
-/* Adds lanes of a and b two by two: sums of a and sums of b stand in turn. */
+/* Adds lanes i and i + 2 of a and of b.  In the result, sums of a and sums of b alternate. */
 ETC_INLINE EtcI etc_fold_words(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm_unpacklo_epi32((__m128i)a, (__m128i)b) +
                   (EtcU)_mm_unpackhi_epi32((__m128i)a, (__m128i)b));
 }
 
-/* The same by two lanes. */
+/* Adds the upper two lanes of a and of b to the lower two.  The sums of a come first. */
 ETC_INLINE EtcI etc_fold_pairs(EtcI a, EtcI b)
 {
     return (EtcI)((EtcU)_mm_unpacklo_epi64((__m128i)a, (__m128i)b) +
                   (EtcU)_mm_unpackhi_epi64((__m128i)a, (__m128i)b));
 }
 
-/* Lane i: the sum of v[i]'s lanes. */
+/* Returns in lane i the sum of v[i]'s lanes. */
 ETC_INLINE EtcI etc_lane_sums(EtcI v[ETC_LANES])
 {
     return etc_fold_pairs(etc_fold_words(v[0], v[1]), etc_fold_words(v[2], v[3]));
 }
 
-/* Numbers of 16 bits of a and b in turn: in each 16 bytes the first four of either, or the last. */
+/* Interleaves the 16-bit integers of a and b: low has the first four of each, high the last
+ * four. */
 ETC_INLINE void etc_mix(EtcS a, EtcS b, EtcI *low, EtcI *high)
 {
     *low = (EtcI)_mm_unpacklo_epi16((__m128i)a, (__m128i)b);
     *high = (EtcI)_mm_unpackhi_epi16((__m128i)a, (__m128i)b);
 }
 
-/* Lanes as etc_mix left them, in order. */
+/* Stores the lanes of sums that come from etc_mix in the order of the elements. */
 ETC_INLINE void etc_unmix(EtcI low, EtcI high, int32_t *to)
 {
     *(EtcIAnywhere *)to = low;

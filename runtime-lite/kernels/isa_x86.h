@@ -1,11 +1,11 @@
-/* isa_x86.h -- steps of 16 bytes, which SSE2 does and so all sets of x86 share. */
+/* isa_x86.h -- functions on 16 bytes in SSE2, which all instruction sets of x86 share. */
 #ifndef ETC_ISA_X86_H
 #define ETC_ISA_X86_H
 
 #include "runtime-lite/kernels/lanes.h"
 #include <emmintrin.h>
 
-/* Four rows of four into four columns. */
+/* Transposes four rows of four floats. */
 ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
 {
     __m128 r0 = _mm_loadu_ps(x), r1 = _mm_loadu_ps(x + x_row);
@@ -18,7 +18,7 @@ ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t 
     _mm_storeu_ps(y + (3 * y_row), _mm_movehl_ps(d, c));
 }
 
-/* Not done: shifts and ors of wide vectors are as good. */
+/* Does nothing and returns 0: shifts and ors of wide vectors are as fast. */
 ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, uint32_t *to)
 {
     (void)line;
@@ -28,14 +28,14 @@ ETC_INLINE int etc_weave(const uint8_t *const line[4], int64_t i, uint8_t flip, 
     return 0;
 }
 
-/* Eight bytes without a sign. */
+/* Converts eight unsigned bytes to 16-bit integers. */
 ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
 {
     const __m128i b = _mm_loadl_epi64((const __m128i *)(const void *)x);
     return (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
 }
 
-/* 16 bytes, every second of 32: the first of each pair, or the second. */
+/* Copies every second of 32 bytes: the first of each pair, or the second if is_second is set. */
 ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
 {
     const __m128i low = _mm_set1_epi16(0xff);
@@ -48,11 +48,11 @@ ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
     __builtin_memcpy(y, &a, sizeof a);
 }
 
-/* n < 8 bytes, the first the lowest. */
+/* Returns n < 8 bytes as an integer, with the first byte as the lowest. */
 ETC_INLINE uint64_t etc_few_bytes(const uint8_t *p, int64_t n)
 {
     uint64_t v = 0;
-    if (n >= 4) { /* the last four may meet the first again */
+    if (n >= 4) { /* the last four may overlap the first four */
         v = (uint64_t) * (const EtcWord *)(const void *)p;
         return v | ((uint64_t) * (const EtcWord *)(const void *)(p + n - 4) << (8 * (n - 4)));
     }
@@ -62,7 +62,8 @@ ETC_INLINE uint64_t etc_few_bytes(const uint8_t *p, int64_t n)
     return v;
 }
 
-/* n < 16 bytes, then zeros; by way of words, as bytes stored would stall a load. */
+/* Loads n < 16 bytes, then zeros.  It combines words, since a load that follows stores of single
+ * bytes would stall. */
 ETC_INLINE __m128i etc_load_16(const void *p, int64_t n)
 {
     uint64_t part[2] = {0, 0};
