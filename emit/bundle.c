@@ -1,13 +1,13 @@
-/* bundle.c -- a .pte with inputs and what they should give, as the official runtime's verifier
- * reads them: a BundledProgram.  Source: ExecuTorch 1.4's devtools/bundled_program/schema. */
+/* bundle.c -- writes a BundledProgram: a .pte with inputs and their expected outputs, which the
+ * official runtime's verifier reads.  Source: ExecuTorch 1.4's devtools/bundled_program/schema. */
 #include "emit/emit.h"
 #include "ir/flat.h"
 
-/* Alignment that readers count on. */
+/* The alignment that readers require. */
 enum { PROGRAM_ALIGN = 32, DATA_ALIGN = 16 };
 
 enum { VALUE_TYPE, VALUE_TABLE, N_VALUE_SLOTS };
-enum { IS_TENSOR = 1, IS_INT, IS_BOOL, IS_DOUBLE }; /* of the union */
+enum { IS_TENSOR = 1, IS_INT, IS_BOOL, IS_DOUBLE }; /* the types of the union */
 enum { TENSOR_DTYPE, TENSOR_SIZES, TENSOR_DATA, TENSOR_ORDER, N_TENSOR_SLOTS };
 enum { CASE_INPUTS, CASE_OUTPUTS, N_CASE_SLOTS };
 enum { SUITE_METHOD, SUITE_CASES, N_SUITE_SLOTS };
@@ -34,7 +34,7 @@ static FlatRef tensor(Flat *f, const EtcTensor *t)
     return flat_end(f);
 }
 
-/* The table of a value, and which of the union it is. */
+/* Returns the table of a value, and sets *kind to its type in the union. */
 static FlatRef content(Flat *f, const EtcValue *v, uint8_t *kind)
 {
     *kind = v->tag == ETC_TENSOR ? IS_TENSOR

@@ -1,5 +1,5 @@
-/* c_anchor.c -- the ops a group can be built around: geometry from the node, then one call of the
- * core that runtime-lite and the evaluator call too. */
+/* c_anchor.c -- prints the operators that a group can be built around: their geometry, which is
+ * read from the node, and a call of the core that runtime-lite and the evaluator call too. */
 #include "emit/c_emit.h"
 #include <math.h>
 #include <string.h>
@@ -68,7 +68,7 @@ void put_clamp(Function *f, Clamp clamp)
 
 /* -- batches with gaps ----------------------------------------------------------------------- */
 
-/* Where a concat is written in place its parts have gaps between images: a loop over the batch
+/* If a concat is written in place, its operands have gaps between images.  A loop over the batch
  * then runs the core on one image at a time. */
 typedef struct Batch {
     bool is_split;
@@ -118,7 +118,7 @@ static void batch_close(Function *f, const Batch *b)
 
 /* -- convolution ----------------------------------------------------------------------------- */
 
-/* Returns the height (0) or width (1) of an image; a signal is one of height 1. */
+/* Returns the height (i is 0) or width (i is 1) of an image.  A signal is an image of height 1. */
 static Dim spatial_size(const Value *v, int i)
 {
     return v->type.rank == 3 && i == 0 ? DIM(1) : size_of(v, i - 2);
@@ -158,7 +158,7 @@ static const char *conv_form(const Function *f, const Conv *c)
 }
 
 /* Prints the fields of an EtcConv: n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding,
- * dilation; clamp, form of weights, planes. */
+ * dilation; clamp, form of the weights, planes. */
 static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Clamp clamp,
                      const char *form)
 {
@@ -255,7 +255,8 @@ static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
     f->uses_work = true;
 }
 
-/* One number per result; else the sums start from the bias, broadcast into y. */
+/* Returns whether there is no bias, or it has one number for each column of y.  Otherwise the bias
+ * is broadcast into y first, and the sums start from there. */
 static bool is_row(Function *f, const Product *p, const Value *y)
 {
     const Type t = p->bias ? p->bias->type : (Type){0};
@@ -273,7 +274,7 @@ static void put_bias(Function *f, const Value *bias, const Value *y)
     put_copy(f, y->type, function_pointer(f, bias), nest.stride[0], f->name_of[y->index], stride);
 }
 
-/* Fills in b and how it lies. */
+/* Sets b, its form and its row stride.  A weight that is stored in blocks is taken from there. */
 static void set_weight(Function *f, const Product *p, Matmul *m)
 {
     m->b_row = p->is_rows ? m->k : m->n;
@@ -350,7 +351,8 @@ static bool is_adaptive(const Node *n)
     return n->op == OP__ADAPTIVE_AVG_POOL2D;
 }
 
-/* An adaptive one finds its windows itself. */
+/* Reads the geometry of a pool.  An adaptive pool needs none, because its core computes the
+ * windows. */
 static bool read_window(const Node *n, Pool *p)
 {
     if (!is_adaptive(n))
@@ -373,7 +375,7 @@ static void put_window(Function *f, const Node *n, const Pool *w, Dim images, in
     put(&f->body, "%d, %d};\n", w->is_max || w->counts_pad, is_adaptive(n));
 }
 
-/* Geometry of images of 8-bit integers. */
+/* Prints the geometry of a pool over images of 8-bit integers. */
 static bool put_byte_window(Function *f, const Node *n, const Pool *w)
 {
     const Value *x = first_operand(n), *y = n->out[0];
@@ -430,7 +432,7 @@ bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* Means of windows that differ, of bytes. */
+/* Prints an adaptive average pool of bytes, whose windows differ in size. */
 static bool emit_adaptive_bytes(Function *f, const Node *n)
 {
     const Value *x = arg_value(n, "self"), *y = n->out[0];
@@ -528,7 +530,8 @@ static void put_at(Function *f, const Value *v, const char *fallback, const char
         put(&f->body, "%s, ", fallback);
 }
 
-/* Statistics of inference, which have no elements, and others that torch left out. */
+/* Marks the results after the first as unused: statistics, which have no elements in inference.
+ * Results that torch left out have no parameter. */
 static void put_unused(Function *f, const Node *n)
 {
     for (int i = 1; i < n->n_out; i++)
@@ -536,7 +539,7 @@ static void put_unused(Function *f, const Node *n)
             put(&f->body, "    (void)%s;\n", f->name_of[n->out[i]->index]);
 }
 
-/* native_batch_norm(input, weight, bias, mean, var, momentum, eps) */
+/* Prints native_batch_norm(input, weight, bias, mean, var, momentum, eps). */
 bool emit_norm(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "input"), *y = n->out[0];
@@ -572,7 +575,8 @@ bool emit_norm(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* Splits the dimensions: those in `list` (all where it is empty) are reduced. */
+/* Sets is_reduced[i] for the axes in argument `dim`, or for all axes if it is empty.  Returns false
+ * if they are no known numbers. */
 static bool reduced(const Node *n, int rank, bool *is_reduced)
 {
     int64_t list[MAX_RANK];
@@ -587,7 +591,8 @@ static bool reduced(const Node *n, int rank, bool *is_reduced)
     return true;
 }
 
-/* Feeds the row at `x` to `core` in whole blocks: directly where its elements are neighbours. */
+/* Prints code that passes the row at `x` to `core`.  Elements that are no neighbours are first
+ * copied into blocks of ETC_SUM_BLOCK. */
 static void put_row(Function *f, const Nest *row, const char *x, const char *core, const char *tail,
                     int indent)
 {
@@ -633,7 +638,8 @@ static void put_result(Function *f, const Node *n, const char *y, Dim count, int
     put(t, ";\n");
 }
 
-/* Loops over what stays, the row of what goes inside. */
+/* Prints loops over the axes that stay.  Inside them, a core reduces the row of elements along the
+ * other axes. */
 bool emit_reduce(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];

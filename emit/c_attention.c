@@ -1,5 +1,6 @@
-/* c_attention.c -- scaled_dot_product_attention, and attention that a model spells out: a call of
- * its core per head, in loops over the batch axes.  Scores stand in `work`, a tile at a time. */
+/* c_attention.c -- prints scaled_dot_product_attention, and attention that a model spells out.
+ * The code calls the core once per head, in loops over the batch axes.  `work` holds the scores of
+ * one tile at a time. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -8,7 +9,7 @@ enum { Q, K, V, MASK, BIAS, Y, N_OPERANDS };
 typedef struct Heads {
     const Value *v[N_OPERANDS]; /* v[MASK] and v[BIAS] may be NULL */
     Dim stride[N_OPERANDS][MAX_RANK];
-    int64_t groups; /* heads of q that share one of k and v */
+    int64_t groups; /* the number of heads of q that share a head of k and v */
     Attention of;
 } Heads;
 
@@ -22,7 +23,8 @@ static bool is_one(Dim d)
     return !d.expr && d.value == 1;
 }
 
-/* An axis of size 1 is walked in steps of 0. */
+/* Returns the stride of operand k along an axis that is counted from the last one.  The stride
+ * of an axis of size 1 is 0. */
 static Dim step_of(const Heads *h, int k, int from_last)
 {
     const Type t = h->v[k]->type;
@@ -71,7 +73,8 @@ static bool check_operand(Function *f, const Node *n, const Heads *h, int k)
            function_refuse(f, n, "expects batch axes that broadcast");
 }
 
-/* Loops over y's batch axes; the heads of a group in a loop of their own. */
+/* Returns loops over the batch axes of y.  If heads of q share heads of k and v, a separate loop
+ * runs over the heads of q that share one. */
 static Nest head_loops(Function *f, const Heads *h)
 {
     Type batch = h->v[Y]->type;
@@ -102,9 +105,10 @@ static int64_t whole_vectors(int64_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* Keys are packed anew for each tile of scores, so more queries in a tile spare time.  A tile takes
- * at most half of what queries and keys take.  Returns its bytes with the panel, where these are
- * more than the target's; else 0. */
+/* Returns the bytes of a large tile of scores and of the panel, if these are more than the target's
+ * scratch; else 0.  Keys are packed anew for each tile, so tiles with more queries take less time.
+ * A tile takes at most half of the bytes of queries and keys.  On a microcontroller, and if sizes
+ * are symbolic, the result is 0. */
 static int64_t large_work(const Function *f, const Heads *h)
 {
     enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* kernels/attention.h, tile.h */

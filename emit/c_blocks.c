@@ -1,7 +1,8 @@
-/* c_blocks.c -- weights in the blocks that kernels/tile.h speaks of: what stands together is read one
- * after the other, and nothing is packed when the model runs.
+/* c_blocks.c -- writes weights in the blocks that kernels/tile.h describes.  A core reads the
+ * elements of a block one after the other, so it packs nothing when the model runs.
  *
- * The bytes are made from the model's own as the file is written, so that no weight is copied. */
+ * The bytes are made from those of the model's file while the output file is written, so no weight
+ * is copied in memory. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -15,7 +16,7 @@ int64_t blocks_numel(const RowBlocks *b)
     return b->count * rows_kept(b) * b->terms;
 }
 
-/* A place in the blocks: row `first + r`, term `k` of matrix `i`; a block's rows are `width`. */
+/* A place in the blocks: row `first + r`, term `k` of matrix `i`.  Its block has `width` rows. */
 typedef struct BlockPlace {
     int64_t i, first, width, k, r;
 } BlockPlace;

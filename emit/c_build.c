@@ -1,14 +1,14 @@
-/* c_build.c -- what a build system needs to compile the files of a model as a library: a
+/* c_build.c -- writes what a build system needs to compile the files of a model as a library: a
  * CMakeLists.txt, a meson.build, a Zephyr module or the properties of an Arduino library. */
 #include "emit/c_emit.h"
 #include <ctype.h>
 #include <string.h>
 
 typedef struct Build {
-    const Emit *model; /* of the files */
+    const Emit *model; /* the n models of the files */
     int n;
     Arena *a;
-    const char *name, *upper; /* of the library: "digits", "DIGITS" */
+    const char *name, *upper; /* the name of the library: "digits", "DIGITS" */
     const char *file;         /* "digits" of digits.c */
     CFiles *out;
 } Build;
@@ -41,7 +41,7 @@ static bool is_source(const CFile *f)
     return is_c(f) || is_assembly(f);
 }
 
-/* The next file of a kind behind `at`; NULL: there is none. */
+/* Returns the next file of a kind after `at`; NULL: there is none. */
 static const CFile *next_file(const Build *b, const CFile *at, bool (*is_it)(const CFile *f))
 {
     const CFile *f = at ? at + 1 : b->out->file, *end = b->out->file + b->out->n;
@@ -50,7 +50,8 @@ static const CFile *next_file(const Build *b, const CFile *at, bool (*is_it)(con
     return f < end ? f : NULL;
 }
 
-/* Lists the files of a kind: each name between `before` and `behind`, and `comma` between two. */
+/* Prints the names of the files of a kind, each between `before` and `behind`, and `comma` between
+ * two of them. */
 static void put_files(const Build *b, Text *t, bool (*is_it)(const CFile *f), const char *before,
                       const char *behind, const char *comma)
 {
@@ -58,20 +59,20 @@ static void put_files(const Build *b, Text *t, bool (*is_it)(const CFile *f), co
         put(t, "%s%s%s%s%s", last ? comma : "", before, b->file, f->suffix, behind);
 }
 
-/* The name of a program without its ".c". */
+/* Returns the name of a program without its ".c". */
 static const char *name_of_program(const Build *b, const CFile *f)
 {
     return arena_printf(b->a, "%s%.*s", b->name, (int)strlen(f->suffix) - 2, f->suffix);
 }
 
-/* Opens such a file.  These lines also tell a later run that it may replace the file. */
+/* Prints the first lines of a file.  They also tell a later run that it may replace the file. */
 static void put_first_lines(const Build *b, Text *t)
 {
     put(t, "# SPDX-License-Identifier: 0BSD\n"
         "# Builds the model %s; made by etc, which replaces this file.\n", b->name);
 }
 
-/* Adds a file at a place below a folder, which ends in a slash or is "". */
+/* Adds a file with the path `folder` + `place`.  `folder` ends in a slash or is "". */
 static void add_file(Build *b, const char *folder, const char *place, const Text *t)
 {
     Text first = {.a = b->a};
@@ -86,7 +87,7 @@ static int optimization(const Build *b)
     return b->model->target->mcu ? 2 : 3;
 }
 
-/* Bytes of the arena, or of all banks. */
+/* Returns the bytes of the arena, or of all banks. */
 static int64_t memory_of_model(const Emit *e)
 {
     int64_t bytes = 0;
@@ -95,7 +96,8 @@ static int64_t memory_of_model(const Emit *e)
     return bytes;
 }
 
-/* The flags for the core among the words of a call of the compiler; NULL: there are none. */
+/* Returns the flags for the core, which follow -O2 in the target's call of the compiler; NULL:
+ * there are none. */
 static const char *core_flags(const Build *b)
 {
     const char *build = b->model->target->build;
@@ -106,7 +108,8 @@ static const char *core_flags(const Build *b)
 
 /* -- CMake ------------------------------------------------------------------------------------- */
 
-/* The compiler of a PC takes no flags of a microcontroller. */
+/* Prints the flags of the target.  CMake sets them only if the compiler accepts them, because the
+ * compiler of a PC takes no flags of a microcontroller. */
 static void put_cmake_flags(const Build *b, Text *t)
 {
     const char *flags = core_flags(b), *name = b->name;
@@ -151,7 +154,7 @@ static void emit_cmake(Build *b, const char *folder)
 
 /* -- Meson ------------------------------------------------------------------------------------- */
 
-/* "['-mthumb', '-mcpu=cortex-m4']" */
+/* Prints words as a list: "['-mthumb', '-mcpu=cortex-m4']". */
 static void put_meson_list(Text *t, const char *words)
 {
     put(t, "[");
@@ -163,7 +166,8 @@ static void put_meson_list(Text *t, const char *words)
     put(t, "]");
 }
 
-/* Meson knows no dependency of one source, so each pair is copied when one of both changes. */
+/* Prints a target for each .S file and its .bin.  Meson has no dependencies of a single source, so
+ * both files are copied if one of them changes. */
 static void put_meson_blobs(const Build *b, Text *t)
 {
     int n = 0;
@@ -213,8 +217,8 @@ static void emit_meson(Build *b, const char *folder)
 
 /* -- Zephyr ------------------------------------------------------------------------------------ */
 
-/* Zephyr chooses the flags of the core itself.  All names of Kconfig are in one name space, so this
- * one has a prefix. */
+/* Writes the files of a Zephyr module.  Zephyr chooses the flags of the core itself.  All names of
+ * Kconfig are in one name space, so the name here has a prefix. */
 static void emit_zephyr(Build *b, const char *folder)
 {
     Text module = {.a = b->a}, cmake = {.a = b->a}, kconfig = {.a = b->a};
@@ -240,7 +244,7 @@ static void emit_zephyr(Build *b, const char *folder)
 
 /* -- Arduino ----------------------------------------------------------------------------------- */
 
-/* The length of LIBRARY/ in LIBRARY/src/NAME; -1: it lies in no folder src. */
+/* Returns the length of LIBRARY/ in LIBRARY/src/NAME; -1: NAME is not in a folder src. */
 static int library_length(const char *stem)
 {
     static const char src[] = "src/";
@@ -288,7 +292,8 @@ void emit_build_files(const Emit *e, int n, CFiles *out)
     system_row[i].emit(&b, arena_str(e->a, stem, (size_t)(file - stem)));
 }
 
-/* Targets that CMake or Meson has in every project, and the library that is linked. */
+/* Returns whether a target may have this name.  It may not if CMake or Meson has the target in
+ * every project, or if it is the name of the library m, which is linked. */
 static bool is_target_name(const char *name)
 {
     static const char *const theirs[] = {

@@ -1,24 +1,24 @@
-/* c_custom.c -- calls of the functions that compute a user's own operators, and what NAME.h
- * declares of them.
+/* c_custom.c -- prints calls of the functions that compute a user's own operators, and their
+ * declarations in NAME.h.
  *
- * Tensors are handed over as a pointer, their sizes and how many these are; results come last.  The
- * dtypes are those of the calls, so all calls of one function have to agree on them. */
+ * A tensor is passed as a pointer, its sizes and the number of sizes; results come last.  The
+ * declared dtypes are those of the calls, so all calls of one function must agree on them. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_PORTS = 16 + 8, UNKNOWN = -1 }; /* arguments and results of an operator */
+enum { MOST_PORTS = 16 + 8, UNKNOWN = -1 }; /* the most arguments and results of an operator */
 
 struct CustomCall {
     const CustomOp *op;
-    int dtype[MOST_PORTS]; /* of tensors, or UNKNOWN: all calls so far leave it out */
+    int dtype[MOST_PORTS]; /* by port; UNKNOWN: no tensor, or all calls so far omit it */
 };
 
 typedef struct Call {
     Function *f;
     const Node *n;
     CustomCall *of;
-    Text text; /* what stands in its brackets */
+    Text text; /* its arguments */
     int n_args;
 } Call;
 
@@ -47,7 +47,8 @@ static const char *local(Call *c, const char *name, const char *suffix)
     return names_make(c->f->names, "", arena_printf(c->f->e->a, "%s%s", name, suffix));
 }
 
-/* An array of its own in the function's body; its name, or NULL for none. */
+/* Prints an array of n numbers, from `dim` or else from `item`, in the function's body.  Returns
+ * its name, or "NULL" if n is 0. */
 static const char *put_array(Call *c, const char *name, const Arg *item, const Dim *dim, int n)
 {
     Text *t = &c->f->body;
@@ -109,7 +110,7 @@ static bool put_list(Call *c, const SchemaArg *want, Arg list)
     return true;
 }
 
-/* A number, text or list; what is no tensor. */
+/* Prints an argument that is no tensor: a number, a text or a list. */
 static bool put_literal(Call *c, const SchemaArg *want, Arg a)
 {
     bool is_int = a.kind == ARG_INT || a.kind == ARG_BOOL;

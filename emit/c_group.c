@@ -1,5 +1,6 @@
-/* c_group.c -- nodes of a planned graph: each group and each copy becomes a static function and a
- * call in NAME_run; views that cost nothing become nothing; cond becomes if and else. */
+/* c_group.c -- prints the nodes of a planned graph.  Each group and each copy becomes a static
+ * function and a call in NAME_run.  Views that cost nothing are not printed.  cond becomes if and
+ * else. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 #include <math.h>
@@ -96,8 +97,8 @@ Clamp join_clamp(Function *f, const Graph *body, const Value **v, bool *skip)
     return c;
 }
 
-/* The results of the anchor's chain that need no loop of their own are marked in `skip`: its own,
- * and that of a clamp its core can do. */
+/* Prints the anchor of a group.  Marks in `skip` the results that need no loop of their own: those
+ * of the anchor, and that of a clamp that its core can compute. */
 static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool *skip)
 {
     const char *c = op_c(anchor->op);
@@ -130,7 +131,7 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
         return done;
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");
-    if (anchor && anchor->n_out == 1) /* its sums grow where the group's result will be */
+    if (anchor && anchor->n_out == 1) /* its sums are computed in the bytes of the result */
         f->name_of[anchor->out[0]->index] = f->name_of[root->index];
     if (anchor && !(is_stream ? emit_stages(f, group, body, skip)
                               : emit_anchor(f, body, anchor, skip)))
@@ -140,12 +141,12 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
 
 /* -- functions ------------------------------------------------------------------------------- */
 
-/* The parameters of a function: values inside, in the order of the parameters, and the values that
- * stand for them in the graph around. */
+/* The parameters of a function, in order: the values inside the function, and the values of the
+ * graph around it that are passed for them. */
 typedef struct Ports {
     int n_in, n_out;
-    const Value **in, **out;             /* inside */
-    const Value **outer_in, **outer_out; /* the same of a bare node */
+    const Value **in, **out;             /* the values inside */
+    const Value **outer_in, **outer_out; /* the values passed; for a bare node, the same */
 } Ports;
 
 static Ports ports_new(Emit *e, int n_in, int n_out)
@@ -289,7 +290,7 @@ static void put_call(Emit *e, const Function *f, const Ports *p, const char *nam
         put(&e->run, "%s);\n", f->uses_work ? ", work" : "");
 }
 
-/* Marks parameters as unused that an op like full_like takes for their sizes only. */
+/* Marks parameters as unused if only their sizes are used, as by full_like. */
 static void put_unread(Text *t, const Function *f, const Ports *p)
 {
     for (int i = 0; i < p->n_in; i++)
@@ -317,7 +318,8 @@ static void put_function(Emit *e, const Function *f, const Node *n, const Graph 
     put_call(e, f, p, name, indent);
 }
 
-/* The parameters' names are those of before the body, which may rename values. */
+/* Prints a group.  The names of its parameters are saved before the body is printed, because that
+ * may rename values. */
 static bool emit_group_node(Emit *e, const Node *n, const Graph *body, const Ports *p, int indent)
 {
     Function f = function_new(e, body, p);
@@ -443,7 +445,8 @@ static bool emit_cond(Emit *e, const Node *n, int indent)
     return ok;
 }
 
-/* Bytes the elements of a span at most, gaps counted too. */
+/* Returns the most bytes from the first to the last element of v, including gaps; INT64_MAX if this
+ * overflows. */
 static int64_t span(Emit *e, const Value *v)
 {
     Dim stride[MAX_RANK];
@@ -457,8 +460,8 @@ static int64_t span(Emit *e, const Value *v)
     return mul_ok(n, size, &n) ? n : INT64_MAX;
 }
 
-/* A view's result lies in its input's bytes only if the plan made it one: what is live does not
- * overlap otherwise. */
+/* Returns whether a node is a view whose result lies in the bytes of its input.  This is so only if
+ * the plan made it a view, because other live values do not overlap. */
 static bool costs_nothing(Emit *e, const Node *n)
 {
     const Value *in = first_operand(n), *out = n->out[0];
@@ -479,7 +482,7 @@ static bool has_result(const Node *n)
     return any;
 }
 
-/* An element that is a size, and what hangs on it. */
+/* Prints code that reads an element that is a size, and the checks that depend on this size. */
 static bool emit_item(Emit *e, const Node *n)
 {
     const Value *v = n->out[0];

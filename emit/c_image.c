@@ -1,4 +1,5 @@
-/* c_image.c -- normalization in groups, resampling, and ops whose result is the input in pieces. */
+/* c_image.c -- prints normalization in groups, resampling, Fourier transforms, and operators that
+ * copy pieces of the input. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -19,14 +20,14 @@ static Dim sub(Function *f, Dim a, Dim b)
 
 /* -- normalization in groups ------------------------------------------------------------------- */
 
-/* The array of result i, where it is wanted. */
+/* Returns the array of result i; "NULL" if there is none. */
 static const char *result_or_null(Function *f, const Node *n, int i)
 {
     return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
 }
 
-/* group_norm(input, groups, weight, bias, eps) and native_group_norm(input, weight, bias, N, C,
- * HxW, groups, eps) */
+/* Prints group_norm(input, groups, weight, bias, eps) or native_group_norm(input, weight, bias,
+ * N, C, HxW, groups, eps). */
 bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "input"), *y = n->out[0];
@@ -56,7 +57,8 @@ bool emit_group_norm(Function *f, const Node *n, Clamp clamp)
 
 /* -- resampling -------------------------------------------------------------------------------- */
 
-/* Input elements per output element; the same operations as in kernels/upsample.c. */
+/* Prints the number of input elements per output element, which is computed as in
+ * kernels/upsample.c. */
 static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
 {
     Text *t = &f->body;
@@ -80,8 +82,9 @@ static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
     }
 }
 
-/* Which element of an axis each of the result's copies: what kernels/upsample.h computes.  Linear:
- * the first of two, and how many parts of 2048 the second gets. */
+/* Makes an array that says which element of image axis i each element of the result copies, as
+ * kernels/upsample.h computes it.  If z is linear, the array has the first of two elements, and the
+ * weight of the second in parts of 2048.  Returns the name of the array. */
 static const char *put_places(Function *f, const Value *y, const Resize *z, int i, const char *what)
 {
     enum { PARTS = 2048 };
@@ -157,7 +160,7 @@ bool emit_upsample(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners) */
+/* Prints grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners). */
 bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
 {
     static const int taps[] = {2, 1, 4};
@@ -186,7 +189,7 @@ bool emit_grid_sampler(Function *f, const Node *n, Clamp clamp)
 
 /* -- Fourier transforms ------------------------------------------------------------------------ */
 
-/* fft(self, dim, n, form, backward): the second result is working memory */
+/* Prints fft(self, dim, n, form, backward).  Its second result is scratch. */
 bool emit_fft(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "self");
@@ -212,7 +215,8 @@ bool emit_fft(Function *f, const Node *n, Clamp clamp)
 
 /* -- pieces ------------------------------------------------------------------------------------ */
 
-/* Elements to .. to + n - 1 of an axis are the input's from, from + step, ... */
+/* Elements to .. to + n - 1 along an axis of the result are elements from, from + step, ... of the
+ * input. */
 typedef struct Piece {
     Dim to, from, n;
     int64_t step;
@@ -241,8 +245,8 @@ static bool cut_flip(Function *f, const Node *n, Cut *c)
     return true;
 }
 
-/* Cuts the axes that are rolled in two.  Where the size of an axis is open, the shift must not be
- * above any size it may have. */
+/* Cuts each axis that is rolled into two pieces.  If the size of an axis is symbolic, the shift
+ * must not be greater than the smallest size that it may have. */
 static bool cut_roll(Function *f, const Node *n, Cut *c)
 {
     int64_t shift[MAX_RANK], axis[MAX_RANK], all[MAX_RANK] = {0};
@@ -289,7 +293,7 @@ static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
     return true;
 }
 
-/* Copies the block of piece which[d] of each axis d. */
+/* Prints the copy of one block: piece which[d] of each axis d. */
 static void put_block(Function *f, const Node *n, const Cut *c, const int *which)
 {
     const Value *x = arg_value(n, "self"), *y = n->out[0];

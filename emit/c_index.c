@@ -1,17 +1,18 @@
-/* c_index.c -- reads and writes by index, rows in order, sums along an axis, layer norm. */
+/* c_index.c -- prints reads and writes by index, sorted rows, sums along an axis and layer norm. */
 #include "emit/c_emit.h"
 #include <string.h>
 
 /* -- reads and writes by index ----------------------------------------------------------------- */
 
-/* One index: the axis it names and where the axes of the walk begin that are its own. */
+/* One index tensor: the size and stride of the axis that it indexes, and the first of its own axes
+ * in the walk. */
 typedef struct Index {
     const Value *v;
     Dim limit, step;
     int lead;
 } Index;
 
-/* The geometry of an indexed read or write, which becomes an EtcIndex. */
+/* The geometry of an indexed read or write, which is printed as an EtcIndex. */
 typedef struct Walk {
     int rank, n;
     bool wraps, is_put;
@@ -35,7 +36,7 @@ static void put_dims(Function *f, const Dim *d, int n)
     put(&f->body, "}");
 }
 
-/* Strides of the index along the walk: none where it has size 1. */
+/* Prints an index with its strides along the walk.  The stride of an axis of size 1 is 0. */
 static void put_index(Function *f, const Walk *w, const Index *i)
 {
     Dim at[MAX_RANK], stride[MAX_RANK];
@@ -63,7 +64,8 @@ static int form_of(EtcDtype t)
                                                                   : is_signed;
 }
 
-/* How elements join what they are written to; -1: they replace it. */
+/* Prints the geometry and the call of the core.  `join` says how an element is combined with the
+ * one that it is written to; -1: it replaces it. */
 static void put_walk(Function *f, const Walk *w, const char *y, const char *x, EtcDtype t,
                      int join)
 {
@@ -97,7 +99,7 @@ static bool check_index(Function *f, const Node *n, const Value *v)
            function_refuse(f, n, "expects indices of i64 or i32");
 }
 
-/* Over the sizes of t, the plain tensor. */
+/* Returns a walk over the sizes of t, the plain tensor. */
 static Walk walk_of(Function *f, Type t)
 {
     Walk w = {.rank = t.rank ? t.rank : 1};
@@ -143,8 +145,8 @@ static bool emit_gather(Function *f, const Node *n)
     return true;
 }
 
-/* Rank of the indices broadcast, and where their axes stand in the result: where the indexed ones
- * stood, or first where others lie between. */
+/* Returns the position of the axes of the indices in the result: that of the indexed axes, or the
+ * first if other axes lie between these.  *rank is the rank of the broadcast indices. */
 static int index_place(const Node *n, int *rank)
 {
     int first = -1, last = -1, count = 0;
@@ -161,7 +163,7 @@ static int index_place(const Node *n, int *rank)
     return count == last - first + 1 ? first : 0;
 }
 
-/* The indices of argument 1 and the axes of `own` that have none. */
+/* Adds the indices of argument 1, and the strides of the axes of `own` that have no index. */
 static bool add_indices(Function *f, const Node *n, Walk *w, Type own)
 {
     Dim stride[MAX_RANK];
@@ -197,7 +199,8 @@ bool emit_index(Function *f, const Node *n, Clamp clamp)
     return true;
 }
 
-/* Where the plan laid the result over its input nothing needs to move. */
+/* Prints a copy of x to y.  For dense tensors the code copies nothing if the plan put the result
+ * into the bytes of its input. */
 static void put_whole(Function *f, const Value *x, const Value *y)
 {
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK];
@@ -214,7 +217,7 @@ static void put_whole(Function *f, const Value *x, const Value *y)
     put_copy(f, y->type, from, x_stride, to, y_stride);
 }
 
-/* The sizes of what the indices select: those of index(self, indices). */
+/* Computes the sizes of index(self, indices). */
 static bool selected(Function *f, const Node *n, Dim *dim, int *rank)
 {
     int own = arg_value(n, "self")->type.rank, index_rank, at = index_place(n, &index_rank),
@@ -240,7 +243,7 @@ static bool selected(Function *f, const Node *n, Dim *dim, int *rank)
     return axis < MAX_RANK || function_refuse(f, n, "has too many axes");
 }
 
-/* index_put(self, indices, values, accumulate) */
+/* Prints index_put(self, indices, values, accumulate). */
 bool emit_index_put(Function *f, const Node *n, Clamp clamp)
 {
     Dim dim[MAX_RANK], stride[MAX_RANK];
@@ -267,7 +270,7 @@ bool emit_index_put(Function *f, const Node *n, Clamp clamp)
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* A number as an array of one element. */
+/* Prints argument `value`, a number, as an array of one element. */
 static bool put_number_array(Function *f, const Node *n, EtcDtype t)
 {
     double v;
@@ -286,7 +289,7 @@ static bool put_number_array(Function *f, const Node *n, EtcDtype t)
     return true;
 }
 
-/* (self, dim, index, src or value) */
+/* Prints scatter(self, dim, index, src or value). */
 bool emit_scatter(Function *f, const Node *n, Clamp clamp)
 {
     Dim stride[MAX_RANK];
@@ -320,7 +323,7 @@ bool emit_scatter(Function *f, const Node *n, Clamp clamp)
 
 /* -- rows in order ----------------------------------------------------------------------------- */
 
-/* The fields of an EtcOrder; `nan` is the key of a NaN. */
+/* Prints an EtcOrder for elements along `axis`, or for all elements if it is -1. */
 static void put_order(Function *f, const Node *n, bool least, bool nan_is_first, int axis, Dim k)
 {
     const Value *x = arg_value(n, "self");
@@ -350,7 +353,8 @@ static const char *result_or_null(Function *f, const Node *n, int i)
     return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
 }
 
-/* The working memory in which k of n elements are put in order: a word each, or two of all. */
+/* Sets the scratch in which k of n elements are sorted: a word of 8 bytes for each of the k, or two
+ * words if k may be n. */
 static void use_words(Function *f, Dim n, Dim k)
 {
     int64_t least, most, any, room = f->e->target->work_bytes;
@@ -398,7 +402,7 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
 
 /* -- sums along an axis ------------------------------------------------------------------------ */
 
-/* cumsum of dense floats along axis d, by the core */
+/* Prints the cumsum of dense floats along axis d as a call of the core. */
 static void put_float_sums(Function *f, const Node *n, int64_t d)
 {
     const Value *x = arg_value(n, "self");
@@ -414,7 +418,8 @@ static void put_float_sums(Function *f, const Node *n, int64_t d)
     put(&f->body, ");\n");
 }
 
-/* cumsum(self, dim): floats in double, all else in 64 bits that wrap. */
+/* Prints cumsum(self, dim).  Without the core, floats are summed in double, and other elements
+ * in 64 bits that wrap. */
 bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
@@ -470,13 +475,14 @@ static const char *pointer_or_null(Function *f, const Value *v)
     return v ? function_pointer(f, v) : "NULL";
 }
 
-/* Mean and inverse deviation, of the native form alone; NULL where torch left them out. */
+/* Returns the array of result i, the mean or the inverse deviation, which only the native form has;
+ * "NULL" if torch left it out. */
 static const char *statistic(Function *f, const Node *n, int i)
 {
     return i < n->n_out && !n->out[i]->type.is_none ? f->name_of[n->out[i]->index] : "NULL";
 }
 
-/* (input, normalized_shape, weight, bias, eps) */
+/* Prints layer_norm(input, normalized_shape, weight, bias, eps). */
 bool emit_layer_norm(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "input"), *y = n->out[0];

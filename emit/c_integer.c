@@ -1,4 +1,5 @@
-/* c_integer.c -- linear layers and convolutions of 8-bit integers: the cores of kernels/integer_*.h. */
+/* c_integer.c -- prints linear layers, convolutions, softmax, products and norms of 8-bit integers.
+ * Their cores are in kernels/integer_*.h and kernels/fixed_*.h. */
 #include "emit/c_emit.h"
 
 static double number(const Node *n, const char *name)
@@ -16,7 +17,7 @@ static bool check(Function *f, const Node *n)
     return true;
 }
 
-/* Prints the fields of the input: pointers to scale and zero point where the run tells them, their
+/* Prints the fields of the input: pointers to scale and zero point if they are tensors, their
  * dtypes, and the known zero point. */
 static void put_input(Function *f, const Node *n)
 {
@@ -72,8 +73,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Returns the working memory of a depthwise convolution: some rows as pictures with their sums, as
- * etc_picture_bytes counts with the widest vectors. */
+/* Returns the scratch of a depthwise convolution: some rows as pictures, and their sums.  This is
+ * what etc_picture_bytes returns with the widest vectors. */
 static int64_t picture_bytes(const Conv *c, const Type y)
 {
     enum { ROWS = 8, LANES = 16 };
@@ -86,7 +87,8 @@ static int64_t picture_bytes(const Conv *c, const Type y)
     return ok && data < INT32_MAX && sums < INT32_MAX ? data + (sums + 2 * LANES) * 4 : INT32_MAX;
 }
 
-/* A panel of all terms, two to a word, with sums of some channels behind it. */
+/* Returns the bytes of a panel of all terms, two to a word, and of the sums of some channels, which
+ * follow it. */
 static int64_t panel_bytes(const Type w)
 {
     enum { PIXELS = 64, CHANNELS = 16 };
@@ -95,8 +97,8 @@ static int64_t panel_bytes(const Type w)
     return panel + (panel / 7 > sums ? panel / 7 : sums);
 }
 
-/* Working memory, not above `most`, with which a convolution keeps to the shapes that are fast; its
- * sums are the same with any. */
+/* Returns the scratch with which a convolution can use the shapes of tiles that are fast, but at
+ * most `most` bytes.  The sums of the convolution do not depend on it. */
 static int64_t conv_bytes(const Conv *c, const Type y, int64_t most)
 {
     const Type w = c->w->type;

@@ -1,7 +1,7 @@
-/* c_kernels.c -- the kernel text that a model's file needs: of the pieces that emit/embed.c made
- * those whose names it uses, and those that they use.  What each instruction set has of its own
- * comes from the header of the target's; for a target without one from all, each under its
- * condition. */
+/* c_kernels.c -- prints the text of the kernels that a model's file needs: the chunks made by
+ * emit/embed.c whose names the file uses, and the chunks that these use.  The code for instruction
+ * sets comes from the header of the target's set.  For a target without a set it comes from the
+ * headers of all sets, each under its condition. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@ const char *unpack_chunk(Arena *a, const char **text, int chunk)
 
 typedef struct Wanted {
     Arena *arena;
-    const char **text; /* by header: unpacked, or NULL */
+    const char **text; /* by header: its unpacked text, or NULL */
     bool *chunk, *header;
     int *todo, n_todo;
-    int isa; /* in c_isa; -1: any */
-    const char *mcu; /* of the target */
+    int isa; /* the index of the target's set in c_isa; -1: any */
+    const char *mcu; /* the target's set of steps, or NULL */
 } Wanted;
 
-/* OUT_main.c's text, which no model's file wants. */
+/* Returns whether a chunk is text of OUT_main.c, which no model's file uses. */
 static bool is_program(int chunk)
 {
     return !strcmp(c_header[c_chunk[chunk].header].name, "main_program.h");
@@ -41,7 +41,7 @@ static bool is_of_isa(const Wanted *w, int chunk)
 {
     const CHeader *h = &c_header[c_chunk[chunk].header];
     if (!strncmp(h->name, "mcu_", 4)) {
-        size_t n = strlen(h->name) - 6; /* of "mcu_" and ".h" */
+        size_t n = strlen(h->name) - 6; /* without "mcu_" and ".h" */
         return w->mcu && strlen(w->mcu) == n && !strncmp(h->name + 4, w->mcu, n);
     }
     return w->isa < 0 || (h->first <= w->isa && w->isa <= h->last);
@@ -55,7 +55,8 @@ static void want(Wanted *w, int i)
     }
 }
 
-/* Whoever uses one piece of a header gets what has no name of its own: includes, pragmas. */
+/* Marks the chunks of a header that have no name of their own, such as includes and pragmas.
+ * Everything that uses a chunk of the header needs them. */
 static void want_header(Wanted *w, int header)
 {
     if (w->header[header])
@@ -84,7 +85,7 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Behind a comment that starts at s; else s. */
+/* Returns the end of the comment that starts at s; if there is none, s. */
 static const char *skip_comment(const char *s)
 {
     if (s[0] != '/' || s[1] != '*')
@@ -93,7 +94,7 @@ static const char *skip_comment(const char *s)
     return end ? end + 2 : s + strlen(s);
 }
 
-/* The first of the rows of c_name that have a name; NULL: there is none. */
+/* Returns the first row of c_name that has this name; NULL: there is none. */
 static const CName *find_name(const Word *word)
 {
     const CName *name = bsearch(word, c_name, (size_t)c_n_names, sizeof *c_name, by_word);
@@ -102,7 +103,7 @@ static const CName *find_name(const Word *word)
     return name;
 }
 
-/* Marks the chunks that define a name of the text. */
+/* Marks the chunks that define a name that the text uses. */
 static void want_names(Wanted *w, const char *s)
 {
     while (*(s = skip_comment(s))) {
@@ -121,7 +122,7 @@ static bool is_rule(const char *s)
     return !strncmp(s, "/* -- ", 6);
 }
 
-/* The kernels' one parameter, which the file that they stand in defines. */
+/* The only parameter of the kernels.  The file that contains them defines it. */
 static const char work_macro[] = "ETC_WORK_BYTES";
 
 static int isa_of(const Target *target)
@@ -153,7 +154,7 @@ static bool is_of_some(const CHeader *h)
     return h->first > 0 || h->last < c_n_isas - 1;
 }
 
-/* "#if", and where the sets before had their branch "#elif" or "#else". */
+/* Prints "#if"; after the branches of other sets, "#elif" or "#else". */
 static void put_condition(Text *t, const CHeader *h)
 {
     if (h->last == c_n_isas - 1) {
@@ -167,8 +168,8 @@ static void put_condition(Text *t, const CHeader *h)
     put(t, "\n\n");
 }
 
-/* Prints chunks from i on, each in the branch of its sets, until all sets had one; returns the last
- * of them. */
+/* Prints chunks from i on, each in the branch of its sets, until all sets have had a branch.
+ * Returns the last of these chunks. */
 static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
 {
     const CHeader *open = NULL;

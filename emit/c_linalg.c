@@ -1,4 +1,5 @@
-/* c_linalg.c -- factors of matrices, triangular systems, eigenvalues and singular values. */
+/* c_linalg.c -- prints calls of the cores for factors of matrices, triangular systems, eigenvalues
+ * and singular values. */
 #include "emit/c_emit.h"
 
 static bool check_operands(Function *f, const Node *n)
@@ -11,7 +12,7 @@ static bool check_operands(Function *f, const Node *n)
     return true;
 }
 
-/* The matrix whose sizes m and n are. */
+/* Returns the operand whose last two sizes are the core's m and n. */
 static const Value *subject(const Node *n)
 {
     return arg_value(n, n->op == OP_TRIANGULAR ? 1 : n->op == OP_ORMQR_WHOLE ? 2 : 0);
@@ -39,7 +40,8 @@ static const char *core_of(OpId op)
     }
 }
 
-/* Field `flag` of an EtcFactor: ETC_TRIANGLE_* or ETC_REFLECT_* where a core has more than one. */
+/* Returns field `flag` of an EtcFactor: ETC_TRIANGLE_* or ETC_REFLECT_* if the core has more than
+ * one flag. */
 static int flag_of(const Node *n)
 {
     const Arg *triangle;
@@ -60,7 +62,8 @@ static int flag_of(const Node *n)
     }
 }
 
-/* What a core checks on demand, `etc run` checks: C has no way to say it. */
+/* Prints the geometry and the call of the core.  The checks that a core makes on demand are left to
+ * `etc run`, because the printed C cannot report them. */
 bool emit_linalg(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = subject(n);

@@ -1,11 +1,11 @@
-/* c_logic.c -- comparisons, logical and bitwise ops, where, any, sums of integers and arange, element
- * by element. */
+/* c_logic.c -- prints comparisons, logical and bitwise operators, where, any, sums of integers and
+ * arange, element by element. */
 #include "emit/c_emit.h"
 #include <string.h>
 
 /* -- comparisons ----------------------------------------------------------------------------- */
 
-/* The type operands are compared in, as kernels choose it. */
+/* Returns the C type in which operands are compared, as the kernels choose it. */
 static const char *computed_in(EtcDtype t)
 {
     return t == ETC_F32 ? "float" : t == ETC_F64 ? "double" : "int64_t";
@@ -18,8 +18,8 @@ static EtcDtype wider(EtcDtype a, EtcDtype b)
     return a == ETC_F32 || b == ETC_F32 ? ETC_F32 : ETC_I64;
 }
 
-/* Returns the dtype in which the operands are compared.  Of a tensor of rank 0 or a number beside a
- * tensor only the kind of number counts. */
+/* Returns the dtype in which the operands are compared.  A number, or a tensor of rank 0 beside
+ * another tensor, matters only if it is a float and the tensor is not. */
 static EtcDtype common(const Node *n)
 {
     Type a = arg_value(n, "self")->type;
@@ -56,7 +56,7 @@ static const char *relation(const Node *n)
 typedef struct Each {
     Function *f;
     const Node *n;
-    Nest nest; /* tensors among the operands, then the result */
+    Nest nest; /* the tensors among the operands, then the result */
     const char *index[MAX_LOOPS];
     int indent;
 } Each;
@@ -86,7 +86,7 @@ static void put_result(Each *e)
     put(&e->f->body, ") = ");
 }
 
-/* "(float)(*(x + i))", of bool "(int64_t)(*(x + i) != 0)" */
+/* Prints "((float)(*(x + i)))"; for a bool, "((int64_t)(*(x + i) != 0))". */
 static void put_operand(Each *e, int slot, const char *type)
 {
     const Value *v = e->n->in[slot];
@@ -127,7 +127,7 @@ static void put_pair(Each *e, const char *relation, EtcDtype t)
     if (arg_get(e->n, "other").kind == ARG_VALUE) {
         put_operand(e, arg_get(e->n, "other").slot, type);
     } else if (t == ETC_I64 &&
-               dtype_is_int(arg_value(e->n, "self")->type.dtype)) { /* it may wrap */
+               dtype_is_int(arg_value(e->n, "self")->type.dtype)) { /* the number may wrap */
         put(&e->f->body, "(int64_t)(%s)", c_type(arg_value(e->n, "self")->type.dtype));
         put_number(e->f, &e->n->arg[arg_of(e->n, "other")], t);
     } else {
@@ -163,7 +163,7 @@ bool emit_compare(Function *f, const Node *n, Clamp clamp)
 
 /* -- where ----------------------------------------------------------------------------------- */
 
-/* Argument i as the result's dtype holds it. */
+/* Prints argument i, converted to the dtype of the result. */
 static void put_choice(Each *e, int i)
 {
     EtcDtype to = e->n->out[0]->type.dtype;
@@ -204,7 +204,7 @@ bool emit_where(Function *f, const Node *n, Clamp clamp)
 
 /* -- any, products, extremes, sums of integers ------------------------------------------------- */
 
-/* Axes that argument `dim` names, one or a list; all where there is none. */
+/* Marks the axes of argument `dim`, which is one axis or a list; all axes if it names none. */
 static bool get_axes(const Node *n, int rank, bool *goes)
 {
     int64_t list[MAX_RANK];
@@ -231,8 +231,8 @@ static void put_place(Function *f, const Nest *nest, int k, const char *pointer,
     put(&f->body, ")");
 }
 
-/* Prints what results start from: for maxima the least of the dtype, for minima the greatest, for
- * products 1, else 0. */
+/* Prints the value from which results start: for maxima the least value of the dtype, for minima
+ * the greatest, for products 1, else 0. */
 static void put_start(Function *f, const Node *n)
 {
     EtcDtype t = n->out[0]->type.dtype;
@@ -251,7 +251,7 @@ static void put_start(Function *f, const Node *n)
         put(&f->body, n->op == OP_PROD || n->op == OP_PROD_DIM ? "1" : "0");
 }
 
-/* y = (type)((work)y sign (work)x); integers wrap. */
+/* Prints y = (type)((work)y sign (work)x).  Integers wrap. */
 static void put_arithmetic(Function *f, const Node *n, const Nest *all, const char *const *index,
                            int indent, char sign)
 {
@@ -268,7 +268,7 @@ static void put_arithmetic(Function *f, const Node *n, const Nest *all, const ch
     put(t, is_bool ? " != 0));\n" : ");\n");
 }
 
-/* The element at x joins its result at y; one that is no number stays. */
+/* Prints code that combines the element at x with its result at y.  A NaN remains the result. */
 static void put_join(Function *f, const Node *n, const Nest *all, const char *const *index,
                      int indent)
 {
@@ -298,7 +298,7 @@ static void put_join(Function *f, const Node *n, const Nest *all, const char *co
     put(t, is_extreme ? ";\n%*s}\n" : "1;\n%*s}\n", indent, "");
 }
 
-/* The sums of doubles in y, each by how many it sums. */
+/* Prints the division of each sum in y by the number of its elements. */
 static void put_quotients(Function *f, const Value *y, const Nest *start, Dim count)
 {
     const char *index[MAX_LOOPS];
@@ -311,7 +311,8 @@ static void put_quotients(Function *f, const Value *y, const Nest *start, Dim co
     nest_close(f, start->rank);
 }
 
-/* Results start all alike; then each element joins its own, in any order, as all of these may. */
+/* Prints a loop that sets all results to the same value, then one that combines each element
+ * with its result.  The order of the elements does not matter for these operators. */
 bool emit_any(Function *f, const Node *n, Clamp clamp)
 {
     const char *index[MAX_LOOPS];
@@ -349,7 +350,8 @@ bool emit_any(Function *f, const Node *n, Clamp clamp)
 
 /* -- arange ---------------------------------------------------------------------------------- */
 
-/* arange(start, end, step): the result's size tells the end. */
+/* Prints arange(start, end, step).  The end is not read, because the size of the result is
+ * known. */
 bool emit_arange(Function *f, const Node *n, Clamp clamp)
 {
     Each e;

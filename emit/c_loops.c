@@ -1,4 +1,4 @@
-/* c_loops.c -- nested loops over shapes with strides; as few of them as the strides allow. */
+/* c_loops.c -- prints nested loops over shapes with strides, as few as the strides allow. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -40,7 +40,8 @@ static void drop(Nest *nest, int at)
     nest->rank--;
 }
 
-/* Loop i takes in loop i + 1: all operands step over the inner one as the outer one asks. */
+/* Returns whether loops i and i + 1 can be one loop: for each operand, the stride of loop i is the
+ * size of loop i + 1 times its stride. */
 static bool may_join(Emit *e, const Nest *nest, int i)
 {
     for (int k = 0; k < nest->n; k++) {

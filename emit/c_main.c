@@ -1,7 +1,9 @@
-/* c_main.c -- OUT_main.c: a program that takes the arguments of `etc run` and calls NAME_run.
+/* c_main.c -- writes OUT_main.c: a program that takes the arguments of `etc run` and calls
+ * NAME_run.
  *
- * emit/main_program.h is its fixed part; here are the tables of inputs and outputs, and a function
- * that finds each symbol in the inputs' sizes, checks the others, and sizes the outputs. */
+ * emit/main_program.h is its fixed part.  This file prints the tables of inputs and outputs, and
+ * a function that finds each symbol in the sizes of inputs, checks the other sizes, and computes
+ * the sizes of outputs. */
 #include "emit/c_emit.h"
 #include "ir/session.h"
 #include "ir/escape.h"
@@ -28,13 +30,13 @@ static const char *npy_type(EtcDtype t)
         return "i4";
     case ETC_I64:
         return "i8";
-    default: /* raw bits of what numpy lacks */
+    default: /* numpy has no such dtype, so its raw bits are used */
         return bits[etc_dtype_size((int)t)];
     }
 }
 
-/* Returns, as a C string, the text behind "value:" that an input which is always the same must
- * have. */
+/* Returns, as a C string, the text that must follow "value:" for an input that is always the
+ * same. */
 static const char *literal_text(Arena *a, const Arg *v)
 {
     Text t = {.a = a}, number = {.a = a};
@@ -66,7 +68,8 @@ static void put_table(Text *t, const char *kind, Value *const *v, int n)
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
-/* Outputs are sized by it before NAME_run sees it. */
+/* Prints the range check of a size that is an element of an input.  The sizes of outputs are
+ * computed from it before NAME_run checks it. */
 static void put_item_check(Emit *e, Text *t, const Symbol *s)
 {
     const char *name = e->symbol[s->index];
@@ -100,7 +103,7 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
     }
 }
 
-/* Prints a size and its range as a C string: "2*h, 4 to 64" */
+/* Prints a size and its range as a C string: "2*h, 4 to 64". */
 static void put_size_text(Emit *e, Text *t, Dim d)
 {
     int64_t lo, hi;
@@ -146,7 +149,7 @@ static void put_output_size(Emit *e, Text *t, int i)
     }
 }
 
-/* The pointer to a memory: "arena", or of several "bank[1]". */
+/* Returns the pointer to a memory: "arena"; if there are banks, "bank[1]". */
 static const char *memory_in_main(const Emit *e, const Memory *m)
 {
     bool is_bank = e->p->session->ram.n > 0;
@@ -169,7 +172,8 @@ static void put_output_sizes(Emit *e, Text *t, bool is_told)
     }
 }
 
-/* Sizes that only the run tells are at their upper bounds until it has. */
+/* Prints variables for the sizes that NAME_run computes, with their upper bounds as first values.
+ * Returns whether there are any. */
 static bool put_told(Emit *e, Text *t)
 {
     bool any = false;
@@ -182,7 +186,8 @@ static bool put_told(Emit *e, Text *t)
     return any;
 }
 
-/* A line of a table of texts; the user's may be of any length, and a terminal is to show it. */
+/* Prints a line of a table of texts.  A text of the user may have any length, so it is cut; it is
+ * escaped for a terminal. */
 static void put_reason(Text *t, const char *s)
 {
     enum { MOST = 400 };
@@ -193,7 +198,7 @@ static void put_reason(Text *t, const char *s)
     put(t, ",\n");
 }
 
-/* Texts of what NAME_run returns from 2 on. */
+/* Prints the function stop_status(), which has a text for each result of NAME_run except 0. */
 static void put_stop_status(Emit *e, Text *t)
 {
     put(t, "\nstatic void stop_status(int status)\n{\n"
@@ -211,7 +216,7 @@ static void put_stop_status(Emit *e, Text *t)
         e->name);
 }
 
-/* The run tells it. */
+/* Returns whether a symbol is an element of a tensor that a node computes or a state holds. */
 static bool has_own_source(const Emit *e, int symbol)
 {
     const Value *v = e->item_of[symbol];
@@ -380,7 +385,7 @@ static void put_memory(Emit *e, Text *t)
     put(t, e->p->session->ram.n ? "bank" : "arena");
 }
 
-/* Prints main_text with what depends on the model in the place of three words. */
+/* Prints main_text.  Code that depends on the model replaces three words of it. */
 static void put_main(Emit *e, Text *t)
 {
     static const struct {
@@ -431,7 +436,7 @@ bool emit_main(Emit *e, CFiles *out)
         strrchr(e->o->stem, '/') ? strrchr(e->o->stem, '/') + 1 : e->o->stem);
     if (!put_body(e, &body))
         return false;
-    if (strstr(body.s, "etc_")) /* sizes may be floordiv, mod, max, min of core.h */
+    if (strstr(body.s, "etc_")) /* sizes may use floordiv, mod, max, min of core.h */
         put_chunks(&t, &body, e->target, e->target->work_bytes);
     put_fixed_part(&t);
     put_n(&t, body.s, body.n);

@@ -1,26 +1,28 @@
-/* c_mcu.c -- convolutions, linear layers and means of 8-bit integers in fixed point, for targets
- * that have a set of kernels/mcu_*.h.  Weights are laid out as the set wants them, and zero points,
- * sums and biases become one number that a channel's sum starts from. */
+/* c_mcu.c -- prints convolutions, linear layers and means of 8-bit integers in fixed point, for
+ * targets that have a set of steps, kernels/mcu_*.h.  Weights are laid out as the set needs them.
+ * The zero points, sums and bias of a channel become one number, from which its sum starts. */
 #include "emit/c_emit.h"
 #include "ir/eval.h"
 #include <math.h>
 #include <string.h>
 
-/* Channels and terms that weights lie in blocks of, and what terms are a multiple of. */
+/* The channels and terms of a block of weights.  The terms of a channel are filled up with zeros to
+ * a multiple of `multiple`. */
 typedef struct Blocks {
     int64_t channels, terms, multiple;
-    int add; /* to each weight, modulo 256 */
+    int add; /* it is added to each weight, modulo 256 */
 } Blocks;
 
 struct McuSet {
-    const char *name; /* X of kernels/mcu_X.h */
+    const char *name; /* the X of kernels/mcu_X.h */
     Blocks conv, linear;
-    int64_t panel_bytes, line_bytes, pixel_bytes; /* of a term of a panel; of a linear layer's x;
-                                                     of a picture's pixel */
-    int64_t pair_bytes;                           /* of two taps of a row, ETC_MCU_TAPS */
-    bool counts_from_0; /* x is a number without a sign */
-    bool has_windows;   /* etc_mcu_windows, etc_mcu_strips, etc_mcu_sum_4 */
-    int by_shift;       /* of 2^31 */
+    int64_t panel_bytes, line_bytes, pixel_bytes; /* the size of a term in a panel, of an
+                                                     element of a linear layer's x, and of
+                                                     a pixel in a picture */
+    int64_t pair_bytes;                           /* the size of two taps of a row: ETC_MCU_TAPS */
+    bool counts_from_0; /* x is unsigned */
+    bool has_windows;   /* it has etc_mcu_windows, etc_mcu_strips and etc_mcu_sum_4 */
+    int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
 
 static const McuSet mcu_set[] = {
@@ -37,17 +39,17 @@ const McuSet *mcu_set_find(const char *name)
     return NULL;
 }
 
-/* What a node makes of its sums, as int8. */
+/* The constants with which a node computes its sums, and then its results as int8. */
 typedef struct Points {
     const Node *n;
     int64_t channels, terms, groups;
     const int8_t *weights; /* [channels][terms] */
     const int32_t *sums;
-    const float *scales, *bias; /* NULL: none */
-    double scale;               /* of y */
+    const float *scales, *bias; /* bias is NULL if there is none */
+    double scale;               /* the scale of y */
     int64_t x_zero, zero, lo, hi;
     bool x_is_signed, y_is_signed;
-    bool is_stretched; /* weights are not those of the graph */
+    bool is_stretched; /* the weights are not those of the graph */
 } Points;
 
 static double number(const Node *n, const char *name)
@@ -62,7 +64,7 @@ static bool is_byte(const Value *v)
     return v->type.dtype == ETC_I8 || v->type.dtype == ETC_U8;
 }
 
-/* The integer that a bound of v is, within what y keeps. */
+/* Returns the integer to which the bound v is quantized, clamped to lo .. hi. */
 static int64_t bound(const Points *p, double v, int64_t lo, int64_t hi)
 {
     double at = nearbyint(v / p->scale) + (double)p->zero;
@@ -84,7 +86,8 @@ static void read_range(Points *p)
     }
 }
 
-/* False: what the run tells is not known here, or y is floats. */
+/* Reads the constants of a node.  Returns false if some are only known when the model runs, or if y
+ * is not bytes. */
 static bool read_points(Function *f, const Node *n, Points *p)
 {
     const Value *w = arg_value(n, "weight"), *bias = arg_value(n, "bias");
@@ -110,8 +113,9 @@ static int64_t blocks_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-/* Weights in blocks, group by group; `area` is 1, or how many terms of a channel come one behind
- * another in the file that are to come channel by channel.  *bytes: those of a group. */
+/* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
+ * channel are [terms / area][area] in the file, and are transposed to [area][terms / area].  Sets
+ * *bytes to the size of a group. */
 static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area,
                                int64_t *bytes)
 {
@@ -131,7 +135,8 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_
                         p->groups * *bytes, to);
 }
 
-/* Weights of a depthwise convolution as etc_mcu_strips wants them; *bytes: those of a channel. */
+/* Makes an array of the weights of a depthwise convolution as etc_mcu_strips needs them, and
+ * returns its name.  Sets *bytes to the size of a channel. */
 static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *bytes)
 {
     const Value *w = arg_value(p->n, "weight");
@@ -145,8 +150,8 @@ static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *
     return made_array(e, wish_of(w), "strips", ETC_I8, p->channels * *bytes, to);
 }
 
-/* Start and factor of each channel, and zeros up to a block.  False: there is a sum that could
- * leave 32 bits, or a factor that has no place in them. */
+/* Makes arrays of the start and the factor of each channel, filled with zeros up to a whole block.
+ * Returns false if a sum could overflow 32 bits, or a factor does not fit into 32 bits. */
 static bool make_points(Emit *e, const Points *p, const McuSet *set, const char *wish,
                         const char *name[2])
 {
@@ -205,13 +210,14 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
         (int)more[1], (int)more[2]);
 }
 
-/* How a convolution is computed: core, weights, working memory, and fields of its geometry. */
+/* How a convolution is computed: its core, its weights, its scratch (`bytes`), and fields of its
+ * geometry. */
 typedef struct Plan {
     const char *core, *weights;
-    int64_t k, band, bytes, group_bytes; /* of weights */
+    int64_t k, band, bytes, group_bytes; /* group_bytes: the size of the weights of a group */
 } Plan;
 
-/* Calls a core for each image of a batch, and for each group of channels. */
+/* Prints calls of a core for each image of a batch, and for each group of channels. */
 static void put_images(Function *f, const Points *p, const Plan *plan)
 {
     const Value *x = arg_value(p->n, "input"), *y = p->n->out[0];
@@ -251,7 +257,8 @@ static const char *put_stretched(Emit *e, const Points *p)
     return made_array(e, wish_of(arg_value(p->n, "weight")), "taps", ETC_I8, n, data);
 }
 
-/* Rows of y for which a picture of one channel takes some 6 KiB, and its bytes. */
+/* Plans a convolution with etc_mcu_depthwise.  It computes so many rows of y at a time that a
+ * picture of one channel takes about 6 KiB. */
 static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
                            Plan *to)
 {
@@ -267,8 +274,8 @@ static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Co
                 c->kernel[0] * blocks_of(c->kernel[1], 2) * set->pair_bytes;
 }
 
-/* A strip holds what columns of x the vectors read that some column of y meets, and what is stored
- * by the sixteen. */
+/* Plans a convolution with etc_mcu_strips.  A strip has room for the columns of x that the vectors
+ * read, and for those that are stored, sixteen at a time. */
 static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *to)
 {
     int64_t columns = (y.w - 1) * c->stride[1] + c->kernel[1], pad = c->pad[1];
@@ -281,7 +288,8 @@ static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *
                 blocks_of(image_of(arg_value(p->n, "input")).w + stored, 16) * 16;
 }
 
-/* Columns of y at a time for which the rows of a window take some 2 KiB. */
+/* Returns the columns of y that are computed at a time.  The rows of their windows take about 2
+ * KiB. */
 static int64_t columns_of(const Conv *c, int64_t channels, Image y)
 {
     enum { MOST = 2048 };
@@ -310,14 +318,14 @@ static bool is_pointwise(const Conv *c, Image y)
     return ok;
 }
 
-/* etc_mcu_strips takes these. */
+/* Returns whether etc_mcu_strips can compute a depthwise convolution. */
 static bool has_strips(const Conv *c)
 {
     return c->kernel[0] <= 4 && c->kernel[1] <= 4 && c->stride[1] <= 2;
 }
 
-/* Every result reads one channel, and is computed from that channel's picture: a panel would have
- * few results to share it, or few terms. */
+/* Returns whether a convolution is computed from a picture of each channel.  This is so if every
+ * result reads one channel, and a panel would be shared by few results or have few terms. */
 static bool is_planewise(const Points *p, const Conv *c)
 {
     enum { FEW_RESULTS = 4, FEW_TAPS = 12 };
@@ -345,14 +353,14 @@ static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c
     return to;
 }
 
-/* All sizes are known, and so small that 32 bits do for any index. */
+/* Returns whether all sizes are known, and so small that 32 bits are enough for any index. */
 static bool is_small(const Value *v)
 {
     return type_is_static(v->type) && type_bytes(v->type) > 0 && type_bytes(v->type) < 1 << 28;
 }
 
-/* Taps that lie apart as a kernel with zeros between.  False: it would be more than four times as
- * large. */
+/* Turns a dilated kernel into one with zeros between its taps.  Returns false if it is more than
+ * four times as large. */
 static bool stretch(Emit *e, Points *p, Conv *c)
 {
     enum { MOST_GROWTH = 4 };
@@ -421,7 +429,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     return true;
 }
 
-/* The weights of a linear layer are made of the second operand when the model runs. */
+/* Prints a product.  The core makes weights of a linear layer from the second operand when the
+ * model runs. */
 bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
 {
     const McuSet *set = mcu_set_find(f->e->target->mcu);
@@ -466,7 +475,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
         return true;
     Image x = image_of(xv), y = image_of(yv);
     double by = ratio / (double)(w->divisor ? w->divisor : count);
-    int shift = 0; /* of the sum: by is less than 1/2 */
+    int shift = 0; /* the shift of the sum that makes `by` less than 1/2 */
     while (by >= 0.4999999 && count < 1 << (22 - shift)) {
         by /= 2;
         shift++;
@@ -515,7 +524,7 @@ bool emit_mcu_max(Function *f, const Node *n, const Pool *w, bool *done)
 
 /* -- sums and products of two images ----------------------------------------------------------- */
 
-/* x of a dequantize of an input of the body, int8 by one scale. */
+/* Returns x if v is a dequantize of x, and x is int8 with one scale; else NULL. */
 static const Value *read_dequantize(const Value *v, QParams *q)
 {
     bool ok = v && v->def && qparams_read(v->def, q) && q->undoes && q->kind == Q_TENSOR &&
@@ -527,7 +536,7 @@ static const Value *read_dequantize(const Value *v, QParams *q)
 typedef struct Pair {
     const Value *x[2];
     QParams of[2], to;
-    Clamp clamp; /* of the floats */
+    Clamp clamp; /* the clamp of the floats */
 } Pair;
 
 static bool is_pair(const Graph *body, OpId op, Pair *s)
@@ -554,11 +563,12 @@ static bool is_pair(const Graph *body, OpId op, Pair *s)
     return true;
 }
 
-/* The bits of a fraction with which numbers up to `most` stay within 32 bits; 0: there is none. */
+/* Returns the most fraction bits with which numbers up to `most` fit into 32 bits; 0: there are
+ * none. */
 static int fraction_of(double most)
 {
     for (int bits = 22; bits > 8; bits--)
-        if (ldexp(most + 1, bits) < 2147483648.0 - 65536) /* what rounding of factors adds */
+        if (ldexp(most + 1, bits) < 2147483648.0 - 65536) /* the last term is for rounded factors */
             return bits;
     return 0;
 }
@@ -605,8 +615,8 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
     return true;
 }
 
-/* How many bytes of y each byte of b is for, where b has y's sizes before some axis and 1 behind; 0: it
- * has not. */
+/* Returns the number of bytes of y that use the same byte of b.  b must have the sizes of y before
+ * some axis, and sizes of 1 from there on; 0: it does not. */
 static int64_t each_of(const Type b, const Type y)
 {
     int64_t each = 1;
@@ -630,7 +640,7 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
         !is_small(s.x[0]) || !is_small(s.x[1]) || !c_type_is_dense(f->e, s.x[0]->type) ||
         !c_type_is_dense(f->e, s.x[1]->type))
         return true;
-    int wide = !type_equal(s.x[0]->type, y->type); /* which has y's sizes */
+    int wide = !type_equal(s.x[0]->type, y->type); /* the index of the one that has y's sizes */
     if (wide) {
         const Value *x = s.x[0];
         const QParams q = s.of[0];
@@ -652,9 +662,10 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
     return true;
 }
 
-/* -- functions of a byte ------------------------------------------------------------------------- */
+/* -- functions of a byte ---------------------------------------------------------------------- */
 
-/* n reads what nodes make, the one input, and numbers: nothing else that differs from byte to byte. */
+/* Returns whether n reads only results of nodes, the input x and single numbers.  Nothing else may
+ * differ from byte to byte. */
 static bool reads_one_byte(const Node *n, const Value *x)
 {
     bool ok = true;
@@ -664,7 +675,8 @@ static bool reads_one_byte(const Node *n, const Value *x)
     return ok;
 }
 
-/* A group of one input of bytes as large as its result, of bytes too, whose nodes can be evaluated. */
+/* Returns whether a group has one input of bytes and a result of as many bytes, and its nodes
+ * can be evaluated. */
 static bool is_of_bytes(Emit *e, const Graph *body)
 {
     const Value *x = body->n_in == 1 ? *body->in : NULL, *y = body->out[0];
@@ -676,7 +688,8 @@ static bool is_of_bytes(Emit *e, const Graph *body)
     return ok;
 }
 
-/* Evaluates the group for each byte.  False: reported. */
+/* Writes the result of the group for each byte into `table`.  Returns false if an error was
+ * reported. */
 static bool tabulate(Emit *e, const Graph *body, uint8_t table[256])
 {
     const Value *v = *body->in;
@@ -714,9 +727,9 @@ static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
     return true;
 }
 
-/* -- between floats and integers ---------------------------------------------------------------------- */
+/* -- between floats and integers -------------------------------------------------------------- */
 
-/* A group that is nothing but a quantize of an input. */
+/* Returns whether a group is only a quantize of an input. */
 static bool is_quantize(const Graph *body, QParams *q)
 {
     const Node *n = body->out[0]->def;
@@ -745,7 +758,7 @@ static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
     return true;
 }
 
-/* A group that is nothing but a dequantize of an input. */
+/* Prints a group that is only a dequantize of an input. */
 static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
 {
     QParams q;

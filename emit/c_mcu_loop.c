@@ -1,11 +1,12 @@
-/* c_mcu_loop.c -- groups of several operations on bytes as one loop in 32 bits, for targets that
- * compute in fixed point.
+/* c_mcu_loop.c -- prints groups of several operations on bytes as one loop in 32 bits, for targets
+ * that compute in fixed point.
  *
- * Each value of the loop is an integer that stands for itself times a scale, within bounds that are
- * known here, as those of the bytes are.  Factors have at most 15 bits, sums at most 29, so that
- * nothing leaves 32; what has more gives up its lowest.  A function of one byte is a table of 256, one
- * of another value a table of 257 between whose entries it runs straight.  All of it is exact or
- * rounds half up, so that every machine gets the same bits. */
+ * Each value of the loop is an integer times a scale.  The scale and the integer's bounds are
+ * known here, because those of the bytes are.  Factors have at most 15 bits and sums at most 29,
+ * so nothing overflows 32 bits.  An integer with more bits is rounded: it loses its lowest
+ * bits.  A function of one byte becomes a table of 256 entries.  A function of another value
+ * becomes a table of 257 entries, and is linear between two of them.  All operations are exact
+ * or round half up, so every machine computes the same bits. */
 #include "emit/c_emit.h"
 #include "ir/eval.h"
 #include <math.h>
@@ -14,11 +15,11 @@
 enum { FACTOR_BITS = 15, SUM_BITS = 29, ENTRIES = 257 };
 
 typedef struct Fixed {
-    const char *name; /* of an int32_t; NULL: it could not be made */
-    double scale, lo, hi; /* bounds of the integer */
-    const Value *byte;    /* what it is dequantized of, or NULL */
-    int64_t least, zero;  /* of that */
-    bool is_inverse; /* stands for one by what the value is */
+    const char *name; /* an expression of type int32_t; NULL: it could not be made */
+    double scale, lo, hi; /* lo and hi are the bounds of the integer */
+    const Value *byte;    /* the value that it is dequantized from, or NULL */
+    int64_t least, zero;  /* the least integer and the zero point of `byte` */
+    bool is_inverse; /* it stands for 1 / the value */
 } Fixed;
 
 typedef struct McuLoop {
@@ -28,8 +29,8 @@ typedef struct McuLoop {
     const Value **operand;
     int n, indent;
     Fixed *of;      /* by value index */
-    const char *wish; /* a name for what comes of the node in hand */
-    bool is_faulty;   /* it was reported */
+    const char *wish; /* the wanted name for results of the current node */
+    bool is_faulty;   /* an error was reported */
 } McuLoop;
 
 static double most_of(const Fixed *x)
@@ -37,7 +38,7 @@ static double most_of(const Fixed *x)
     return fmax(fabs(x->lo), fabs(x->hi));
 }
 
-/* The bits that the integer has without its sign. */
+/* Returns the number of bits of the integer without its sign. */
 static int bits_of(const Fixed *x)
 {
     int bits = 1;
@@ -59,7 +60,7 @@ static const char *number(const McuLoop *l, double v)
     return arena_printf(l->f->e->a, v < 0 ? "(%d)" : "%d", (int)v);
 }
 
-/* The same with at most that many bits. */
+/* Returns x with at most `bits` bits; lower bits are rounded off. */
 static Fixed reduce(McuLoop *l, Fixed x, int bits)
 {
     const int by = bits_of(&x) - bits;
@@ -70,7 +71,8 @@ static Fixed reduce(McuLoop *l, Fixed x, int bits)
                    .lo = floor(ldexp(x.lo, -by) + 0.5), .hi = floor(ldexp(x.hi, -by) + 0.5)};
 }
 
-/* x as one of two terms of a scale at which both have room. */
+/* Returns x with another scale.  The caller chooses a scale at which both operands of a node
+ * fit. */
 static Fixed rescale(McuLoop *l, Fixed x, double scale)
 {
     x = reduce(l, x, FACTOR_BITS);
@@ -84,12 +86,12 @@ static double reach(const Fixed *x)
     return most_of(x) * x->scale;
 }
 
-/* -- operations ---------------------------------------------------------------------------------- */
+/* -- operations ------------------------------------------------------------------------------- */
 
 static Fixed sum(McuLoop *l, Fixed a, Fixed b, double sign)
 {
     const double scale = ldexp(reach(&a) + reach(&b), -SUM_BITS);
-    if (!b.scale || (!a.scale && sign > 0)) /* zeros */
+    if (!b.scale || (!a.scale && sign > 0)) /* the scale of zeros is 0 */
         return b.scale ? b : a;
     a = rescale(l, a, scale);
     b = rescale(l, b, scale);
@@ -109,7 +111,7 @@ static Fixed product(McuLoop *l, Fixed a, Fixed b)
                    .hi = fmax(fmax(p[0], p[1]), fmax(p[2], p[3]))};
 }
 
-/* The larger of two, or the smaller. */
+/* Returns the larger of two values, or the smaller. */
 static Fixed choice(McuLoop *l, Fixed a, Fixed b, bool larger)
 {
     const double scale = ldexp(fmax(reach(&a), reach(&b)), -SUM_BITS);
@@ -141,9 +143,10 @@ static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
     return (Fixed){0};
 }
 
-/* -- functions of one value ------------------------------------------------------------------------ */
+/* -- functions of one value ------------------------------------------------------------------- */
 
-/* Evaluates n for x[0 .. count).  False: a result is no number, or it was reported. */
+/* Evaluates n for x[0 .. count).  Returns false if a result is not finite, or an error was
+ * reported. */
 static bool sample(McuLoop *l, const Node *n, const double *x, int count, double *y)
 {
     const Type t = first_operand(n)->type;
@@ -165,7 +168,8 @@ static bool sample(McuLoop *l, const Node *n, const double *x, int count, double
     return ok;
 }
 
-/* The samples as 16 bits. */
+/* Makes an array of the samples as integers of 16 bits, and sets the scale and bounds of *to.
+ * Returns the name of the array. */
 static const char *put_table(McuLoop *l, const Node *n, const double *y, int count, Fixed *to)
 {
     Emit *e = l->f->e;
@@ -197,7 +201,7 @@ static Fixed of_byte(McuLoop *l, const Node *n, Fixed x)
     return to;
 }
 
-/* Where the function still changes: outside of [at[0], at[1]] it is as good as there. */
+/* Finds the range [at[0], at[1]] outside of which the function is almost constant. */
 static void narrow(const double *x, const double *y, double at[2])
 {
     int from = 0, to = ENTRIES - 1;
@@ -271,9 +275,9 @@ static Fixed unary(McuLoop *l, const Node *n, Fixed x)
     return of_any(l, n, x);
 }
 
-/* -- operands ------------------------------------------------------------------------------------ */
+/* -- operands --------------------------------------------------------------------------------- */
 
-/* Whether all that reads v divides by it. */
+/* Returns whether all nodes that read v divide by it. */
 static bool is_divisor(const Graph *body, const Value *v)
 {
     bool ok = true;
@@ -283,8 +287,9 @@ static bool is_divisor(const Graph *body, const Value *v)
     return ok;
 }
 
-/* Floats that are known here, as 16 bits and a scale; of divisors what they are multiplied by.  Zeros
- * are of scale 0. */
+/* Makes an array of known floats as integers of 16 bits, and sets the scale and bounds of *to.
+ * Divisors are stored as their inverses.  The scale of zeros is 0.  Returns the name of the
+ * array. */
 static const char *put_floats(McuLoop *l, const Value *v, Fixed *to)
 {
     const int64_t n = type_numel(v->type);
@@ -309,7 +314,8 @@ static bool is_byte(const Value *v)
     return v->type.dtype == ETC_I8 || v->type.dtype == ETC_U8;
 }
 
-/* Floats within what 16 bits and a scale can stand for, and so what divides by them. */
+/* Returns whether v is a constant whose floats 16 bits and a scale can represent.  If the reader
+ * divides by v, this must also be true of their inverses. */
 static bool is_known(Emit *e, const Value *v, bool divides)
 {
     const bool is_floats = value_is_constant(v) && v->type.dtype == ETC_F32 &&
@@ -327,8 +333,8 @@ static bool read_points(const Node *n, bool undoes, QParams *q)
            q->scale > 0 && (q->dtype == ETC_I8 || q->dtype == ETC_U8);
 }
 
-/* All are functions of one value or operations on two that the loop has; bytes come in by
- * dequantizing, and leave by a quantize. */
+/* Checks that all nodes are functions of one value, or operations on two values that the loop has.
+ * Bytes must be read by a dequantize, and the result must be made by a quantize. */
 static bool is_fit(Emit *e, const Graph *body)
 {
     QParams q;
@@ -362,7 +368,7 @@ static void find_operands(McuLoop *l, const Graph *body)
             }
 }
 
-/* Opens the loops over y and loads the operands. */
+/* Prints the heads of the loops over y, and the loads of the operands. */
 static void open_loop(McuLoop *l, const Graph *body, const Value *y)
 {
     Function *f = l->f;
@@ -401,7 +407,7 @@ static bool put_quantized(McuLoop *l, const QParams *q, Fixed x, const char *y)
     enum { BITS = 16 };
     x = reduce(l, x, BITS);
     const double ratio = x.scale / q->scale;
-    int bits = 22; /* of the fraction */
+    int bits = 22; /* the bits of the fraction */
     while (bits > 0 && ldexp(most_of(&x) * ratio + fabs((double)q->zero) + 1, bits) > 2147400000.0)
         bits--;
     if (bits < 1)
@@ -449,7 +455,7 @@ bool emit_mcu_loop(Function *f, const Graph *body, bool *done)
         nest_close(f, l.nest.rank);
         return true;
     }
-    f->body = had; /* nothing was done */
+    f->body = had; /* drops what was printed */
     if (had.s)
         had.s[had.n] = '\0';
     f->e->n_made = n_made;

@@ -1,9 +1,8 @@
-/* c_memory.c -- the memory that NAME_run is given, the arena or banks: what lies where, and how much
- * there is.
+/* c_memory.c -- lays out the memory that NAME_run is given: the arena, or banks.
  *
- * Without banks there is one memory, the arena, in which pools lie one behind the other.  With
- * banks each of them holds its pool.  Scratch goes into the first memory that has room: at a place
- * where no value is in use, if it is of one node, or else behind everything. */
+ * Without banks there is one memory, the arena, which holds the pools one after the other.  With
+ * banks each bank holds its pool.  Scratch goes into the first memory that has room.  The
+ * scratch of one node takes a place without live values; other scratch follows everything else. */
 #include "emit/c_emit.h"
 #include "ir/session.h"
 #include <ctype.h>
@@ -57,7 +56,8 @@ static void lay_out_bank(Emit *e, int i)
                             .bytes = bytes};
 }
 
-/* All that may be read is; bytes between elements only make an array that could be spared. */
+/* Returns whether all bytes of a state's initial value are 0.  Bytes between elements count too: if
+ * only they are not 0, an array is written that is not necessary. */
 static bool is_zero(const State *s)
 {
     for (int64_t i = 0; s->data && i < s->n_bytes; i++)
@@ -66,7 +66,8 @@ static bool is_zero(const State *s)
     return true;
 }
 
-/* A mutable state with an initial value is a constant too. */
+/* Sums up the bytes of mutable states.  The initial value of a mutable state is a constant too,
+ * unless it is 0. */
 static void lay_out_states(Emit *e)
 {
     for (int i = 0; i < e->p->n_states; i++) {
@@ -95,7 +96,8 @@ void memory_lay_out(Emit *e)
 
 /* -- scratch ----------------------------------------------------------------------------------- */
 
-/* Which nodes of the method each value is in use between, as planned. */
+/* Computes the live range of each value: the nodes of the method between which the plan keeps
+ * it. */
 void emit_lifetimes(Emit *e)
 {
     const Graph *g = e->method;
@@ -124,7 +126,8 @@ static bool lies_in(const Emit *e, const Value *v, const Memory *m)
            memory_of(e, v->place) == m;
 }
 
-/* The first byte behind a value that is in use now and meets [at, at + bytes), or `at`. */
+/* Returns the first aligned byte after a value that is live at the current node and overlaps
+ * [at, at + bytes); `at` if there is none. */
 static int64_t behind(const Emit *e, const Memory *m, int64_t at, int64_t bytes)
 {
     for (int i = 0; i < e->method->n_values; i++) {
@@ -140,13 +143,13 @@ static int64_t behind(const Emit *e, const Memory *m, int64_t at, int64_t bytes)
 
 static bool has_room(const Emit *e, const Memory *m, int64_t end)
 {
-    return end <= m->size || m == &e->memory[e->n_memories - 1]; /* which may turn out too small */
+    return end <= m->size || m == &e->memory[e->n_memories - 1]; /* the last may be too small */
 }
 
 const char *emit_gap(Emit *e, int64_t bytes)
 {
     assert(bytes > 0 && bytes % WORK_ALIGN == 0);
-    bool is_method = e->graph == e->method; /* else other values are in use too */
+    bool is_method = e->graph == e->method; /* else other values are live too */
     Memory *m = e->memory;
     int64_t at, next;
     for (;; m++) {

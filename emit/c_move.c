@@ -1,4 +1,5 @@
-/* c_move.c -- ops that only move or fill: copies of views, concat, pad, full, casts. */
+/* c_move.c -- prints operators that only move or fill: copies of views, concat, pad, full,
+ * casts. */
 #include "emit/c_emit.h"
 #include <math.h>
 #include <string.h>
@@ -24,7 +25,7 @@ static Dim add(Function *f, Dim a, Dim b)
     return dim_add(f->e->method->program, a, b);
 }
 
-/* Dimension argument `i`, from 0. */
+/* Returns the axis of argument `dim`, counted from 0. */
 static int axis(const Node *n, int rank)
 {
     int64_t d = 0;
@@ -32,7 +33,7 @@ static int axis(const Node *n, int rank)
     return (int)(d < 0 ? d + rank : d);
 }
 
-/* y = x walked with other strides, from `start` elements on. */
+/* Prints a copy of x to y that reads x with other strides, from element `start` on. */
 static bool copy_as(Function *f, const Node *n, Dim start, const Dim *x_stride)
 {
     Dim y_stride[MAX_RANK];
@@ -100,7 +101,8 @@ static bool emit_select(Function *f, const Node *n)
     return copy_as(f, n, mul(f, at, from[d]), stride);
 }
 
-/* slice(self, dim, start, end, step): the result's size already tells the end. */
+/* Prints slice(self, dim, start, end, step).  The end is not read, because the size of the
+ * result is known. */
 bool emit_slice(Function *f, const Node *n, Clamp clamp)
 {
     Dim stride[MAX_RANK], start = DIM(0), step = DIM(1);
@@ -124,7 +126,7 @@ bool emit_slice(Function *f, const Node *n, Clamp clamp)
 
 /* -- concat ---------------------------------------------------------------------------------- */
 
-/* The plan may have put an input into its part of the result already. */
+/* Returns whether the plan has already put an input into its part of the result. */
 static bool is_in_place(Emit *e, const Node *n, const Value *in, Dim before)
 {
     const Value *out = n->out[0];
@@ -185,18 +187,18 @@ static bool is_f8(EtcDtype t)
     return dtype_is_float(t) && etc_dtype_size((int)t) == 1;
 }
 
-static const char *half_name(EtcDtype t) /* in names of half.h and f8.h; NULL: another dtype */
+static const char *half_name(EtcDtype t) /* as half.h and f8.h name it; NULL: another dtype */
 {
     return t == ETC_F16 ? "half" : t == ETC_BF16 ? "bfloat" : is_f8(t) ? dtype_name(t) : NULL;
 }
 
-/* Its elements can be cast and filled in. */
+/* Returns whether there is C for casts and fills with elements of this dtype. */
 static bool has_cast(EtcDtype t)
 {
     return dtype_has_c(t) || half_name(t);
 }
 
-/* An integer as C converts it to the dtype. */
+/* Returns an integer as C converts it to the dtype. */
 static int64_t narrow(EtcDtype t, int64_t v)
 {
     switch (t) {
@@ -217,7 +219,7 @@ static int64_t narrow(EtcDtype t, int64_t v)
     }
 }
 
-/* The number of argument `value`, as the dtype has it. */
+/* Prints the number of argument `value`, converted to the dtype. */
 static void put_filling(Function *f, EtcDtype to, const Node *n, int value)
 {
     double number = 0;
@@ -247,7 +249,7 @@ static void put_filling(Function *f, EtcDtype to, const Node *n, int value)
     }
 }
 
-/* y is filled with argument `value`. */
+/* Prints loops that fill y with argument `value`. */
 static bool put_fill(Function *f, const Node *n, const Value *y, int value)
 {
     EtcDtype to = y->type.dtype;
@@ -280,7 +282,8 @@ bool emit_full(Function *f, const Node *n, Clamp clamp)
     return put_fill(f, n, n->out[0], 1);
 }
 
-/* constant_pad_nd(self, pad, value): pads come in pairs from the last dimension; below 0: crop. */
+/* Prints constant_pad_nd(self, pad, value).  The pads are pairs, from the last dimension on; a
+ * negative pad crops. */
 bool emit_pad(Function *f, const Node *n, Clamp clamp)
 {
     Dim x_stride[MAX_RANK], y_stride[MAX_RANK], dim[MAX_RANK], pad[2 * MAX_RANK];
@@ -312,7 +315,8 @@ bool emit_pad(Function *f, const Node *n, Clamp clamp)
 
 /* -- casts ----------------------------------------------------------------------------------- */
 
-/* The start of the C that makes a `to` of what follows, up to two closing parentheses. */
+/* Prints the start of an expression that casts an element.  The address of the element and three
+ * closing parentheses must follow. */
 static void put_cast(Text *t, EtcDtype from, EtcDtype to)
 {
     if (half_name(to))

@@ -1,14 +1,15 @@
-/* c_names.c -- C identifiers from the names of files, weights and values, which may be anything. */
+/* c_names.c -- makes C identifiers from the names of files, weights and values, which may be any
+ * text. */
 #include "emit/c_emit.h"
 #include "ir/table.h"
 #include <ctype.h>
 #include <inttypes.h>
 
-/* With prefix and number a name stays within the 63 characters that C99 tells apart. */
+/* With a prefix and a number, a name has at most the 63 characters that C99 compares. */
 enum { MAX_IDENTIFIER = 40 };
 
-/* Keywords of C and C++, and what compilers and the standard headers define: a parameter of that
- * name would not compile, or warn. */
+/* Keywords of C and C++, and names that compilers and the standard headers define.  A parameter of
+ * such a name would not compile, or would cause a warning. */
 static const char *const reserved[] = {
     "alignas", "alignof", "and", "and_eq", "arena", "asm", "assert", "auto", "bitand",
     "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t", "char8_t", "class",
@@ -30,7 +31,7 @@ static bool starts(const char *s, const char *with)
     return !strncmp(s, with, strlen(with));
 }
 
-/* As macros are spelt: NULL, INT8_MAX. */
+/* Returns whether s is spelt like a macro: NULL, INT8_MAX. */
 static bool is_shouted(const char *s)
 {
     return strlen(s) > 2 && strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(s);
@@ -42,12 +43,12 @@ static bool is_reserved(const char *s)
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (!strcmp(s, reserved[i]))
             return true;
-    /* types of stdint.h, and the text of kernels */
+    /* Names like those of stdint.h's types, and of kernels, are reserved too. */
     return (n > 2 && !strcmp(s + n - 2, "_t")) || !strncasecmp(s, "etc", 3) || is_shouted(s);
 }
 
-/* Returns whether s is as constants and functions of the file are called: a parameter of that name
- * would hide them. */
+/* Returns whether s is spelt like the name of a constant or function of the file.  A parameter of
+ * that name would hide it. */
 static bool hides(const char *s)
 {
     return starts(s, "w_") || starts(s, "node_") || !strcmp(s, "run");
@@ -102,7 +103,7 @@ char *c_upper(Arena *a, const char *s)
 
 struct NameSet {
     Arena *a;
-    Table names; /* -> what the next name that begins so may end in */
+    Table names; /* by name: the next number to append to it */
 };
 
 NameSet *names_new(Arena *a)
@@ -112,7 +113,7 @@ NameSet *names_new(Arena *a)
     return s;
 }
 
-/* Adds a name; returns whether it is new. */
+/* Adds a name.  Returns whether it is new. */
 static bool add(NameSet *s, const char *name)
 {
     size_t n = s->names.n;
@@ -127,8 +128,8 @@ const char *names_make(NameSet *s, const char *prefix, const char *wish)
         base = arena_printf(s->a, "v_%s", base);
     if (add(s, base))
         return base;
-    /* The count of names makes the first try new unless the model's own names look alike; what was
-     * tried once is not tried again. */
+    /* The first number to append is the count of names, so the first try is new unless the model
+     * has such a name.  A number that was tried is not tried again. */
     int64_t next = table_at_text(&s->names, base)->number, k = (int64_t)s->names.n;
     const char *name;
     for (k = k > next ? k : next; !add(s, name = arena_printf(s->a, "%s_%" PRId64, base, k)); k++)

@@ -1,5 +1,5 @@
-/* c_packed.c -- products with weights kept as integers or halves, and rows of tables of integers:
- * the cores of kernels/packed.h and kernels/table.h. */
+/* c_packed.c -- prints products with weights that are stored as integers or halves, and lookups of
+ * rows in tables of integers.  Their cores are in kernels/packed.h and kernels/table.h. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 

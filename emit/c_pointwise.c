@@ -1,29 +1,31 @@
-/* c_pointwise.c -- the pointwise members of a group as one loop: the expressions of pointwise.def
- * on vectors of float, or element by element on double and on integers. */
+/* c_pointwise.c -- prints the pointwise members of a group as one loop.  It computes the
+ * expressions of pointwise.def on vectors of float, or element by element on doubles and
+ * integers. */
 #include "emit/c_emit.h"
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-/* How elements are computed: on whole vectors; on vectors of which one lane counts, where a tensor
- * of another dtype joins in; in double; in 64 bits that wrap. */
+/* How elements are computed: in whole vectors; in vectors of which only one lane is used, if an
+ * operand has another dtype; in double; in 64 bits that wrap. */
 typedef enum Kind { VECTORS, LANES, DOUBLES, INTEGERS } Kind;
 
 typedef struct Loop {
     Function *f;
     const Graph *body;
     Kind kind;
-    const Value **operand; /* read from memory */
-    bool *is_scaled;       /* an operand of bytes that dequantize alone reads: floats once loaded */
+    const Value **operand; /* the values that are read from memory */
+    bool *is_scaled;       /* dequantize reads its bytes, and the load makes them floats */
     int n;
-    Nest nest; /* operands, then the result */
+    Nest nest; /* the operands, then the result */
     const char *index[MAX_LOOPS];
     int indent;
 } Loop;
 
 /* -- rows and their arguments ---------------------------------------------------------------- */
 
-/* A square has the bits of the power, which computes in doubles; without an FPU for these that is dear. */
+/* A square has the same bits as the power.  The power is computed in doubles, which is slow without
+ * an FPU for them. */
 static const CRow square_row = {"square", "UNARY", "a * a"};
 
 static bool is_square(const Node *n)
@@ -47,7 +49,8 @@ static const CRow *find_row(const Node *n, const Target *target)
     return NULL;
 }
 
-/* The k-th argument of the node that is a tensor, or that is a number: its position, or -1. */
+/* Returns the position of the k-th argument that is a tensor; if `tensor` is false, that is a
+ * number.  -1: there is none. */
 static int find_arg(const Node *n, bool tensor, int k)
 {
     const Schema *s = op_schema(n->graph->program, n->op);
@@ -59,7 +62,7 @@ static int find_arg(const Node *n, bool tensor, int k)
     return -1;
 }
 
-/* An absent bound of a clamp is infinite. */
+/* Returns argument i as a number.  An absent bound of a clamp is infinite. */
 static double number_arg(const Node *n, int i)
 {
     double v = 0;
@@ -77,7 +80,7 @@ static void put_literal(const Loop *l, double v, int64_t i, bool is_int)
     Text *t = &l->f->body;
     if (l->kind == DOUBLES) {
         put_double(t, v);
-    } else if (l->kind == INTEGERS) { /* a float number as kernels take it */
+    } else if (l->kind == INTEGERS) { /* kernels convert a float so */
         int64_t cut = v >= 9223372036854775808.0 ? INT64_MAX
                       : v >= -9223372036854775808.0 ? (int64_t)v : INT64_MIN;
         put(t, "(uint64_t)");
@@ -89,7 +92,7 @@ static void put_literal(const Loop *l, double v, int64_t i, bool is_int)
     }
 }
 
-/* A size as the number that kernels make of it. */
+/* Prints a size, converted as kernels convert it. */
 static void put_size(const Loop *l, Dim d)
 {
     Text *t = &l->f->body;
@@ -115,8 +118,8 @@ static bool put_scalar(const Loop *l, const Node *n, int i)
     return true;
 }
 
-/* Prints what a number loses when a float lane rounds it, which is q of a power.  False: the node
- * has no number. */
+/* Prints the part of a number that is lost when it is rounded to a float, which is q of a power.
+ * Returns false if the node has no number. */
 static bool put_rest(const Loop *l, const Node *n)
 {
     int i = find_arg(n, false, 0);
@@ -126,8 +129,8 @@ static bool put_rest(const Loop *l, const Node *n)
     return i >= 0;
 }
 
-/* Prints what the letter of a row stands for: a and b are tensors, p, q and r numbers.  False: the
- * node has none such, or it was reported. */
+/* Prints the argument that a letter of a row stands for: a and b are tensors, p, q and r numbers.
+ * Returns false if the node has no such argument, or an error was reported. */
 static bool put_letter(const Loop *l, const Node *n, char letter)
 {
     if (letter >= 'p') {
@@ -152,8 +155,8 @@ static bool has_name(const char *s)
     return false;
 }
 
-/* A function of the row, in the form for the kind: etc_vexp, etc_vexp_f64 or, of the double that
- * math64.h has, etc_sinh_f64, etc_max_wrap. */
+/* Prints the name of a row's function in the form for the kind: etc_vexp, etc_vexp_f64 or, if only
+ * math64.h has it, etc_sinh_f64; etc_max_wrap.  Returns false if there is no such function. */
 static bool put_callee(const Loop *l, const char *s, size_t len)
 {
     const char *suffix = l->kind == DOUBLES ? "_f64" : l->kind == INTEGERS ? "_wrap" : "";
@@ -171,7 +174,8 @@ static bool is_one(const Node *n, char letter)
     return i >= 0 && number_arg(n, i) == 1;
 }
 
-/* " (p * b)" where p is 1, as most alphas are, is b: returns how much of the row that is. */
+/* If the row goes on with " (p * b)" and p is 1, as most alphas are, prints b.  Returns how many
+ * characters of the row that is, or 0. */
 static size_t put_factor(const Loop *l, const Node *n, const char *s, bool *ok)
 {
     bool is_product = !strncmp(s, " (", 2) && s[2] && !strncmp(s + 3, " * ", 3) && s[6] &&
@@ -240,7 +244,8 @@ static void put_element(const Loop *l, int k, const char *pointer, const char *c
     put(&l->f->body, is_bool ? ") != 0)" : ")");
 }
 
-/* "_i8" of etc_load_i8, which makes floats of bytes; "" of floats. */
+/* Returns the suffix of functions such as etc_load_i8, which makes floats of bytes: "_i8" or "_u8";
+ * for floats, "". */
 static const char *byte_suffix(const Value *v)
 {
     return v->type.dtype == ETC_I8 ? "_i8" : v->type.dtype == ETC_U8 ? "_u8" : "";
@@ -335,7 +340,7 @@ bool dtype_has_c(EtcDtype t)
     return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
 }
 
-/* Elements of 16 bits that are nowhere computed with are integers here. */
+/* Returns whether the loop only copies elements of type f16 or bf16.  They are integers here. */
 static bool only_moves_halves(const Loop *l, const bool *skip, const Value *root)
 {
     EtcDtype t = root->type.dtype;
@@ -379,7 +384,7 @@ static void put_declaration(const Loop *l, const Value *v)
     put(&l->f->body, "%*sconst %s %s = ", l->indent, "", element_type(l), name);
 }
 
-/* As an integer lane has it: a fraction is cut off. */
+/* Returns whether the first number of n may be 0 as an integer, without its fraction. */
 static bool may_be_zero(const Node *n)
 {
     int i = find_arg(n, false, 0);
@@ -392,8 +397,8 @@ static bool may_be_zero(const Node *n)
     return lo <= 0 && hi >= 0;
 }
 
-/* Returns what is wrong with a node that kernels refuse or treat apart, where its row does not
- * tell; NULL: nothing is. */
+/* Returns what is wrong with a node that kernels refuse or handle in a special way which its row
+ * does not show; NULL: nothing is wrong. */
 static const char *fault_of(const Loop *l, const Node *n)
 {
     double p = number_arg(n, find_arg(n, false, 0)), q = number_arg(n, find_arg(n, false, 1));
@@ -408,7 +413,8 @@ static const char *fault_of(const Loop *l, const Node *n)
     return NULL;
 }
 
-/* An integer result keeps the bits its dtype has, as it would in memory. */
+/* Returns the start of a cast that leaves an integer result the bits of its dtype, as in memory;
+ * NULL: no cast is necessary. */
 static const char *narrowing(const Loop *l, const Value *v, const Value *root)
 {
     EtcDtype t = v->type.dtype;
@@ -429,7 +435,7 @@ static void put_numbers(Text *t, const double *v, int n)
     }
 }
 
-/* Quantize or dequantize per tensor: integers are floats without a fraction here. */
+/* Prints a quantize or dequantize per tensor.  Its integers are floats without a fraction here. */
 static void put_scaling(const Loop *l, const Node *n)
 {
     double scale = 1, zero = 0, lo = 0, hi = 0;
@@ -445,7 +451,7 @@ static void put_scaling(const Loop *l, const Node *n)
     put(&l->f->body, ")");
 }
 
-/* a or b of a row in double: a lane of a vector, or the number itself. */
+/* Prints a or b of a row as a double: lane `lane` of a tensor, or lane 0 of a number. */
 static bool put_lane(const Loop *l, const Node *n, char letter, const char *lane)
 {
     int i = find_arg(n, true, letter - 'a');
@@ -455,7 +461,8 @@ static bool put_lane(const Loop *l, const Node *n, char letter, const char *lane
     return ok;
 }
 
-/* A row that is computed in double, of lanes of float: one of them where one counts. */
+/* Prints a row that is computed in double from lanes of float: in a loop over the lanes, or only
+ * for lane 0 if the others are not used. */
 static bool put_lanes(const Loop *l, const Node *n, const char *name, const char *s)
 {
     Text *t = &l->f->body;

@@ -1,4 +1,5 @@
-/* c_quantize.c -- quantization per tensor, channel and token: kernels/quantize.h's cores. */
+/* c_quantize.c -- prints quantization per tensor, channel and token, with the cores of
+ * kernels/quantize.h. */
 #include "emit/c_emit.h"
 
 static bool is_whole(EtcDtype t)
@@ -19,11 +20,11 @@ static bool check(Function *f, const Node *n)
     return true;
 }
 
-/* outer, n and inner of x seen as [outer, n, inner] */
+/* Computes the sizes of x as a tensor [outer, n, inner]. */
 static void sizes(Function *f, const QParams *q, Dim *dim)
 {
     const Type t = q->x->type;
-    /* the axes whose elements have scales of their own */
+    /* Along the axes [from, to) each index has its own scale. */
     int from = q->kind == Q_CHANNEL ? q->axis : 0;
     int to = q->kind == Q_CHANNEL ? from + 1 : q->kind == Q_TOKEN ? t.rank - 1 : 0;
     dim[0] = c_dims_product(f->e, t.dim, from);
@@ -59,7 +60,8 @@ static bool emit_choose(Function *f, const Node *n)
     return true;
 }
 
-/* Scale and zero point as pointers: of numbers, to variables. */
+/* Returns pointers to the scale and the zero point, and their types.  Numbers are printed as arrays
+ * of one element. */
 static void points(Function *f, const QParams *q, const char **scale, const char **zero, Type *of)
 {
     of[0] = q->scales ? q->scales->type : (Type){.dtype = ETC_F64};

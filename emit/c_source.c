@@ -1,9 +1,9 @@
-/* c_source.c -- a planned program as C: NAME.h, NAME.c and what goes with them.
+/* c_source.c -- prints planned programs as C: NAME.h, NAME.c and the files that belong to them.
  *
- * NAME.c holds, in this order, the kernel text it needs, the constants, a static function per group
- * and NAME_run as the list of calls.  On x86-64 NAME_avx2.c and NAME_avx512.c include it again for
- * wider vectors; NAME_run picks one at run time if they were linked in.
- */
+ * NAME.c contains, in this order, the kernel text that it needs, the constants, a static
+ * function per group, and NAME_run, which is the list of calls.  On x86-64 NAME_avx2.c and
+ * NAME_avx512.c include it again for wider vectors; NAME_run chooses one at run time if they are
+ * linked in. */
 #include "emit/c_emit.h"
 #include "ir/escape.h"
 #include "ir/session.h"
@@ -13,7 +13,7 @@
 
 enum { POOL_ALIGN = 64 };
 
-/* The models of one file; options, target and names of files are those of each. */
+/* The models of one file.  All have the same options, target and file names. */
 typedef struct CSource {
     Emit *model;
     int n;
@@ -129,7 +129,8 @@ int status_of_guard(const Emit *e, int i)
     return 2 + e->p->n_syms + i;
 }
 
-/* "dimension 0 of x" for every size that is the symbol or computed from it alone */
+/* Prints "dimension 0 of x" for each size of an input that is the symbol or linear in it, and the
+ * tensor whose element it is. */
 static void put_uses(Emit *e, Text *t, const Symbol *symbol)
 {
     const Graph *g = e->method;
@@ -181,7 +182,7 @@ static int longest_name(const Emit *e)
     return (int)most;
 }
 
-/* How the integers of a port stand for real numbers; NULL: they do not. */
+/* Returns how the integers of a port represent real numbers; NULL: they do not. */
 static const PortScale *port_scale(const Emit *e, bool is_output, int i)
 {
     const Session *s = e->p->session;
@@ -261,7 +262,8 @@ static void put_ports(Emit *e, Text *t)
     }
 }
 
-/* The name tells the bank, so that code which knows another does not compile. */
+/* Prints the offset of a port.  The name of the macro contains the bank, so code that was
+ * written for another bank does not compile. */
 static void put_offset(Emit *e, Text *t, const char *port, const Value *v)
 {
     bool is_bank = e->p->session->ram.n > 0;
@@ -269,7 +271,8 @@ static void put_offset(Emit *e, Text *t, const char *port, const Value *v)
         is_bank ? memory_of(e, v->place)->upper : "", memory_offset(e, v->place));
 }
 
-/* Bytes at the upper bounds, for those who give static memory. */
+/* Prints the macros of a model.  Bytes are those at the upper bounds of sizes, for callers with
+ * static memory. */
 static void put_sizes(Emit *e, Text *t)
 {
     const Graph *g = e->method;
@@ -295,7 +298,7 @@ static void put_sizes(Emit *e, Text *t)
     }
 }
 
-/* What the comment of a file says of each model. */
+/* Prints the part of a file's first comment that describes the models. */
 static void put_models(const CSource *s, Text *t)
 {
     for (int i = 0; i < s->n; i++) {
@@ -392,7 +395,7 @@ void put_symbol_check(Emit *e, Text *t, int i)
 typedef struct Asked {
     const Emit *e;
     const Symbol *last;
-    bool has_last, has_item, is_early; /* speaks of it; of items; of some that is not read yet */
+    bool has_last, has_item, is_early; /* the guard has `last`; an item; an unread item */
 } Asked;
 
 static void ask(const Symbol *s, void *ctx)
@@ -489,7 +492,7 @@ static bool is_variant(const Emit *e, const Target *t)
     return e->target->has_variants && t->test;
 }
 
-/* " x_avx2.c", and what goes between the file of one variant and the next. */
+/* Returns " x_avx2.c" and the files of the other variants, with `between` between two of them. */
 static const char *variant_files(const Emit *e, const char *between)
 {
     const char *s = "";
@@ -514,8 +517,8 @@ static void put_choice(Emit *e, Text *t, const Target *of)
     put(t, ");\n    }\n");
 }
 
-/* The public function of a file with variants: the widest for this CPU, or the one above.
- * Variants are weak symbols, so that NAME.c alone links too. */
+/* Prints the public function of a file with variants.  It calls the widest variant for this CPU, or
+ * the function above.  Variants are weak symbols, so NAME.c can be linked without them. */
 static void put_choosing_entry(Emit *e, Text *t)
 {
     put(t, "/*%s, where they were linked in. */\n"
@@ -535,7 +538,7 @@ static void put_choosing_entry(Emit *e, Text *t)
     put_forward(e, t);
 }
 
-/* Prints the entry of the file as a variant includes it. */
+/* Prints the entry of the file for a variant, which includes the file. */
 static void put_entry_of_variant(Emit *e, Text *t)
 {
     put(t, "#if defined(%s_VARIANT)\n\n#ifdef __cplusplus\nextern \"C\"\n#endif\nint %s_VARIANT(",
@@ -568,8 +571,8 @@ static void put_entry(Emit *e, Text *t)
 
 /* -- instruction sets -------------------------------------------------------------------------- */
 
-/* clang's pragma sets no macros, so they are set here, and the header of intrinsics stands before
- * it to be left out of it. */
+/* Prints the pragma for clang.  It sets no macros, so they are set here.  The header of
+ * intrinsics is included before the pragma, which must not apply to it. */
 static void put_clang_target(Text *t, const Target *of)
 {
     put(t, "#elif defined(__clang__)\n%s#include <%s>\n"
@@ -583,7 +586,8 @@ static void put_gcc_target(Text *t, const Target *of)
         of->gcc_features ? of->gcc_features : of->features);
 }
 
-/* Opens NAME.c of a target: whatever flags the compiler is given, it uses these instructions. */
+/* Prints the start of NAME.c for a target.  It makes the compiler use the instructions of the
+ * target, whatever its flags are. */
 static void put_target(Text *t, const Target *of)
 {
     if (!of->condition)
@@ -602,7 +606,7 @@ static void put_target_end(Text *t, const Target *of)
         put(t, "\n#if defined(__clang__)\n#pragma clang attribute pop\n#endif\n");
 }
 
-/* What makes the file, when it is included, define functions of a variant. */
+/* Prints an include of the file, and the macros that make it define the functions of a variant. */
 static void put_variant_names(const CSource *s, Text *t, const char *isa)
 {
     for (int i = 0; i < s->n; i++)
@@ -610,7 +614,7 @@ static void put_variant_names(const CSource *s, Text *t, const char *isa)
     put(t, "#include \"%s.c\"\n", base_name(s->model->o->stem));
 }
 
-/* NAME_avx2.c: the same source for wider vectors. */
+/* Writes a file such as NAME_avx2.c: the same source for wider vectors. */
 static void emit_variant(const CSource *s, CFiles *out, const Target *of)
 {
     Text t = {.a = s->a};
@@ -646,7 +650,7 @@ static void put_build(Emit *e, Text *t, const char *weights)
             e->file, weights);
 }
 
-/* Prints what a model has of its own: its functions into code, its arrays into constants. */
+/* Prints the functions of a model into `code`, and its arrays into `constants`. */
 static bool put_model(Emit *e, Text *code, Text *constants, CFiles *out)
 {
     if (e->functions.n)
@@ -656,7 +660,7 @@ static bool put_model(Emit *e, Text *code, Text *constants, CFiles *out)
     return emit_constants(e, constants, out);
 }
 
-/* " lib_a_weights.S lib_b_weights.S" */
+/* Returns the assembler files: " lib_a_weights.S lib_b_weights.S". */
 static const char *weight_files(const CSource *s, const CFiles *out)
 {
     const char *files = "";
@@ -691,7 +695,7 @@ static bool emit_source(const CSource *s, CFiles *out)
 
 /* -- all files --------------------------------------------------------------------------------- */
 
-/* Names of parameters that only the banks have. */
+/* Takes the names of parameters and variables that NAME_run has only for banks. */
 static void take_banks(const Emit *e, NameSet *names)
 {
     const MemoryBanks *ram = &e->p->session->ram;
@@ -725,7 +729,8 @@ static void name_ports(Emit *e)
 const char *const c_own_names[] = {"at",    "filled", "g",   "max",  "part", "scale",
                                    "shift", "stage",  "sum", "weight", "work", "q", NULL};
 
-/* Symbols have one name everywhere, so it is none that a function or OUT_main.c declares. */
+/* Names the symbols.  A symbol has the same name everywhere, so no function and no OUT_main.c may
+ * declare this name. */
 static void name_symbols(Emit *e)
 {
     static const char *const ours[] = {"state", "arena",     "pool",        "kept",   "i",
@@ -792,7 +797,8 @@ static void put_updates(Emit *e)
     }
 }
 
-/* Sizes of outputs that nothing but the run tells; what an input holds, the caller can read. */
+/* Notes a size of an output that only the run computes.  The caller can read elements of inputs
+ * itself. */
 static void note_told(const Symbol *s, void *ctx)
 {
     Emit *e = ctx;
@@ -809,7 +815,8 @@ static void find_told(Emit *e)
             dim_symbols(e->method->out[i]->type.dim[k], note_told, e);
 }
 
-/* Symbols that the run reads from a tensor, an input's element say, are no parameters. */
+/* Finds the symbols that the run reads from a tensor, such as an element of an input.  They are no
+ * parameters. */
 static void find_items(Emit *e)
 {
     const Symbol *s;
@@ -823,7 +830,7 @@ static void find_items(Emit *e)
             e->item_of[s->index] = arg_value(n, "self");
 }
 
-/* Outputs that are numbers. */
+/* Prints the code that writes outputs that are numbers. */
 static bool put_numbers(Emit *e)
 {
     bool ok = true;
@@ -880,7 +887,7 @@ static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
     return e;
 }
 
-/* Prints the functions of a model into e->functions, and what NAME_run does. */
+/* Prints the functions of a model into e->functions, and their calls into e->run. */
 static bool emit_model(Emit *e)
 {
     if (!check_program(e))
@@ -897,7 +904,8 @@ static bool emit_model(Emit *e)
     return put_numbers(e);
 }
 
-/* Kernels may use as much working memory as the file says, whichever model calls them. */
+/* Places the scratch of each model.  All get the largest size, because the kernels of a file
+ * may use the same scratch, whichever model calls them. */
 static void lay_out_scratch(const CSource *s)
 {
     int64_t most = 0;
@@ -911,7 +919,7 @@ static void lay_out_scratch(const CSource *s)
     }
 }
 
-/* The functions and arrays of all models are named from one set. */
+/* Gives all models one set of names for their functions and arrays. */
 static void share_names(const CSource *s)
 {
     NameSet *names = names_new(s->a);

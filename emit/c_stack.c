@@ -1,24 +1,25 @@
-/* c_stack.c -- how much stack NAME_run takes on a microcontroller.
+/* c_stack.c -- computes how much stack NAME_run takes on a microcontroller.
  *
- * A compiler alone knows frames; these are gcc 12's at -O2, from -fstack-usage and its call graph.
- * It puts the functions of nodes into NAME_run, whose frame is that of the largest of them, so the
- * number of nodes does not matter.  Below it stands at most one kernel at a time, with all that it
- * calls.  tests/mcu compares the sum with the compiler's call graph and with a painted stack. */
+ * Only a compiler knows the sizes of frames.  Those in this file are of gcc 12 at -O2, from
+ * -fstack-usage and its call graph.  gcc puts the functions of nodes into NAME_run, whose frame is
+ * that of the largest of them, so the number of nodes does not matter.  NAME_run calls one kernel
+ * at a time, so the stack is its frame and that of one kernel with all that it calls.  tests/mcu
+ * compares the sum with the compiler's call graph and with a painted stack. */
 #include "emit/c_emit.h"
 #include <string.h>
 
-enum { RUN_BYTES = 240 }; /* the frame of NAME_run with those of nodes */
+enum { RUN_BYTES = 240 }; /* the frame of NAME_run, which includes those of nodes */
 
-typedef enum Set { PLAIN, DSP, MVE, N_SETS } Set; /* kernels/mcu_X.h */
+typedef enum Set { PLAIN, DSP, MVE, N_SETS } Set; /* sets of steps: kernels/mcu_NAME.h */
 
-/* Kernels that nodes call, in the order of their names, with the bytes that each set takes below
- * NAME_run, the C library's functions for floats included.  0: no target of the set calls it, or it
- * was not measured. */
+/* The kernels that nodes call, sorted by name, and the bytes of stack that each takes below
+ * NAME_run with each set.  These include the C library's functions for floats.  0: no target of
+ * the set calls the kernel, or it was not measured. */
 static const struct {
     const char *name;
     short bytes[N_SETS];
 } kernel_row[] = {
-    {"etc_dequantize_lanes", {64, 64, 64}}, /* a part of NAME_run, as are other steps of loops */
+    {"etc_dequantize_lanes", {64, 64, 64}}, /* it is a part of NAME_run, like other steps */
     {"etc_load", {64, 64, 64}},
     {"etc_load_i8", {64, 64, 64}},
     {"etc_max_i32", {16, 16, 16}},
@@ -54,7 +55,7 @@ static const struct {
 
 enum { N_KERNELS = sizeof kernel_row / sizeof *kernel_row };
 
-/* 0: not known. */
+/* Returns the stack of the kernel name[0 .. n); 0: it is unknown. */
 static int kernel_bytes(const char *name, size_t n, Set set)
 {
     for (int i = 0; i < N_KERNELS; i++)
@@ -83,7 +84,7 @@ int stack_bytes(const Emit *e)
         return 0;
     for (const char *at = e->functions.s; (at = strstr(at, "etc_")); ) {
         size_t n = strspn(at, letters);
-        int bytes = at[n] == '(' ? kernel_bytes(at, n, set) : 0; /* 0: a pointer to a function */
+        int bytes = at[n] == '(' ? kernel_bytes(at, n, set) : 0; /* 0: it is not called */
         if (!bytes)
             return 0;
         most = bytes > most ? bytes : most;

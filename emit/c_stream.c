@@ -1,4 +1,5 @@
-/* c_stream.c -- convolutions one after the other that run by rows: passes/stream.c chose them. */
+/* c_stream.c -- prints groups of convolutions that run one after the other by rows.
+ * passes/stream.c chooses them. */
 #include "emit/c_emit.h"
 #include <string.h>
 
@@ -8,7 +9,7 @@ typedef struct Stages {
     const Node *node[MAX_STAGES];
     Conv conv[MAX_STAGES];
     Clamp clamp[MAX_STAGES];
-    int64_t rows[MAX_STAGES]; /* that a stage keeps in lines; of the last, rows made at a time */
+    int64_t rows[MAX_STAGES]; /* the rows that a stage keeps; for the last, the rows per turn */
     int n;
 } Stages;
 
@@ -19,7 +20,9 @@ static bool is_stage(const Node *n, Conv *c)
            type_is_static(c->w->type) && !y.dim[1].expr && type_bytes(y) != INT64_MAX;
 }
 
-/* Each convolution reads the one before, through a clamp that its core does. */
+/* Finds the convolutions of the body, and marks in `skip` what they compute.  Returns false if one
+ * cannot be a stage or does not read the one before it.  A clamp between two of them is computed by
+ * the core of the first. */
 static bool find_stages(Function *f, const Graph *body, bool *skip, Stages *s)
 {
     const Value *x = NULL;
@@ -36,7 +39,8 @@ static bool find_stages(Function *f, const Graph *body, bool *skip, Stages *s)
     return true;
 }
 
-/* The lines of each stage hold what the next one reads at a time. */
+/* Checks that the lines of each stage hold the rows that the next stage reads at a time, and
+ * have no more rows than the image. */
 static bool check_rows(const Stages *s)
 {
     for (int i = 0; i < s->n; i++) {

@@ -1,4 +1,4 @@
-/* c_text.c -- growing text, and how comments, numbers and types are spelt in C. */
+/* c_text.c -- builds texts, and prints comments, numbers and types as C. */
 #include "emit/c_emit.h"
 #include "ir/escape.h"
 #include <inttypes.h>
@@ -42,8 +42,8 @@ void put(Text *t, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Where a line of `len` characters is broken: behind the last comma or operator before column 100
- * that stands in no string; 0 where it cannot be. */
+/* Returns where a line of `len` characters is broken: after the last comma or operator before
+ * column 100 that is not in a string; 0: it is short enough, or cannot be broken. */
 static size_t break_at(const char *s, size_t len)
 {
     size_t at = 0, indent = strspn(s, " ");
@@ -56,7 +56,8 @@ static size_t break_at(const char *s, size_t len)
     return len <= 100 ? 0 : at;
 }
 
-/* Code has no comments longer than a line. */
+/* Preprocessor lines and lines that begin with '*' are not broken.  A comment in code must not be
+ * longer than a line. */
 void put_wrapped(Text *t, const char *s)
 {
     while (*s) {
@@ -74,7 +75,7 @@ void put_wrapped(Text *t, const char *s)
     }
 }
 
-/* Names come from the user's model. */
+/* The text may be a name of the user's model, so it is escaped and may be cut. */
 void put_comment(Text *t, const char *s)
 {
     enum { MOST = 100 };
@@ -123,15 +124,15 @@ static const double power[] = {
     1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38, 1e39, 1e40, 1e41, 1e42, 1e43, 1e44, 1e45, 1e46,
 };
 
-/* The first nine decimal digits of a normal float above zero, and the exponent of the first.  The
- * product is off by less than a millionth of the ninth digit, and floats are further apart than two
- * such digits: the text reads back as f. */
+/* Returns the first nine decimal digits of a normal float above zero, and the exponent of the
+ * first.  The error of the product is less than a millionth of the ninth digit, and floats are
+ * further apart than two such digits, so the text reads back as f. */
 static int64_t nine_digits(double f, int *exponent)
 {
     int binary, e;
     assert(f > 0);
     frexp(f, &binary);
-    e = (binary - 1) * 1233 / 4096 - (binary < 1); /* log10 of 2, or one less */
+    e = (binary - 1) * 1233 / 4096 - (binary < 1); /* by log10 of 2; e may be one too small */
     for (;; e++) {
         double scaled = e <= 8 ? f * power[8 - e] : f / power[e - 8];
         int64_t digits = (int64_t)(scaled + 0.5);
@@ -142,7 +143,8 @@ static int64_t nine_digits(double f, int *exponent)
     }
 }
 
-/* "0.00125", "12.5", "1.25e-09": digits[0..n) with the point behind digit `point`. */
+/* Writes digits[0 .. n) with the exponent e of the first, like "0.00125", "12.5" or "1.25e-09".
+ * Returns the end. */
 static char *place_point(char *to, const char *digits, int n, int e)
 {
     bool is_plain = e >= -5 && e < 9;
@@ -241,7 +243,7 @@ const char *loc_text(Loc loc, Arena *a)
     return module ? arena_printf(a, "%s (%s)", loc.module, loc.source) : loc.source;
 }
 
-/* "f32[s0,3]"; strides are the plan's affair. */
+/* Prints a type like "f32[s0,3]", without strides and '%'. */
 void put_type_comment(Text *t, Type type)
 {
     char *s = NULL, *to;

@@ -1,4 +1,4 @@
-/* c_value.c -- sizes and addresses of values, as C. */
+/* c_value.c -- prints sizes and addresses of values as C. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ Type value_type(const Value *v)
 
 /* -- sizes --------------------------------------------------------------------------------- */
 
-/* The IR's text of an expression is C once symbols have their C names and functions a prefix. */
+/* Prints the IR's text of an expression as C: symbols get their C names, and functions a prefix. */
 static void put_expression(Emit *e, Text *t, const char *s)
 {
     static const char least[] = "-9223372036854775808"; /* C has no such literal */
@@ -44,7 +44,7 @@ static void put_expression(Emit *e, Text *t, const char *s)
             s += len;
         } else if (*s) {
             size_t len = strcspn(s, "(");
-            bool is_bound = len == 3 && s[1] != 'o'; /* max, min of core.h */
+            bool is_bound = len == 3 && s[1] != 'o'; /* max and min of core.h */
             put(t, "etc_%.*s%s", (int)len, s, is_bound ? "_i64" : "");
             s += len;
         }
@@ -109,14 +109,15 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset)
 {
     if (v->place.pool == POOL_NONE || v->place.pool != of->place.pool)
         return false;
-    if (value_is_constant(v)) /* what a branch returns may have the place of the result, and not lie there */
+    if (value_is_constant(v)) /* it may have the place of a result, but is not there */
         return false;
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
         return !offset && v->place.offset == of->place.offset;
     return v->place.offset == of->place.offset + offset;
 }
 
-/* Tied weights are one array: same bytes, seen alike up to the sizes. */
+/* Returns whether two states are one array, as tied weights are: they have the same bytes, dtype
+ * and number of elements, and no strides. */
 static bool same_array(const State *a, const State *b)
 {
     return a->data && a->data == b->data && a->type.dtype == b->type.dtype &&
@@ -147,10 +148,11 @@ bool state_is_array(const Emit *e, const State *s)
 bool is_of_method(const Emit *e, const Value *v)
 {
     const Value *same = v->index < e->method->n_values ? e->value[v->index] : NULL;
-    return same && same->name == v->name; /* a copy of it may have another place */
+    return same && same->name == v->name; /* a copy of v may have another place */
 }
 
-/* NAME_run's variable for a value in the arena or among the states. */
+/* Returns the variable of NAME_run for a value in the arena or among the states.  The first call
+ * declares it. */
 static const char *local_name(Emit *e, const Value *v, const char *address)
 {
     const char *type = c_type(v->type.dtype);

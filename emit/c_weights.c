@@ -1,4 +1,5 @@
-/* c_weights.c -- constants: arrays in the file, or one blob that the assembler includes. */
+/* c_weights.c -- writes constants as arrays in the file, or as one blob that the assembler
+ * includes. */
 #include "emit/c_emit.h"
 #include "ir/session.h"
 #include <inttypes.h>
@@ -15,7 +16,7 @@ static int64_t state_bytes(const State *s)
 
 /* -- bytes ----------------------------------------------------------------------------------- */
 
-/* The elements of a tensor whose strides in the model's file are not the dense ones, in order. */
+/* Returns a dense copy of the elements of a tensor that has other strides in the model's file. */
 static const uint8_t *dense_copy(Emit *e, const State *s)
 {
     Type t = s->type;
@@ -117,7 +118,7 @@ static void put_item(Text *t, EtcDtype dtype, const uint8_t *p)
         else
             put_int(t, i);
         break;
-    default: /* narrower integers, and raw bits */
+    default: /* narrower integers, and raw bits of other dtypes */
         memcpy(&i, p, etc_dtype_size((int)dtype));
         if (dtype == ETC_I8)
             i = (int8_t)i;
@@ -152,7 +153,8 @@ static const char *array_name(const Emit *e, const State *s)
     return s->index < 0 ? s->name : e->constant[s->index];
 }
 
-/* Array i of the file: of a state, or made beside them; NULL: the state has none. */
+/* Returns the state of array i of the file, which belongs to the program or was made here; NULL:
+ * the state has no array. */
 static const State *array_at(const Emit *e, int i)
 {
     const State *s = i < e->p->n_states ? e->p->state[i] : e->made[i - e->p->n_states].state;
@@ -179,7 +181,8 @@ static int n_arrays(const Emit *e)
     return e->p->n_states + e->n_made;
 }
 
-/* Where the linker puts an array, and that it needs no more room there than was counted. */
+/* Returns the attributes that put an array into a section.  Its alignment makes sure that the array
+ * needs no more room there than was counted. */
 static const char *section_mark(const Emit *e, int at)
 {
     const char *section = e->rom ? e->rom[e->rom_of[at]].section : NULL;
@@ -197,7 +200,7 @@ static void put_array(Emit *e, Text *t, int at)
     put(t, "static const %s %s[%" PRId64 "]%s%s = {", c_type(s->type.dtype), array_name(e, s),
         n ? n : 1, s->index < 0 ? " __attribute__((aligned(16)))" : unused_mark(s),
         section_mark(e, at));
-    size_t line = 0; /* where it starts */
+    size_t line = 0; /* where the line starts */
     for (int64_t i = 0; i < n; i++) {
         bool is_new = !i || t->n - line > 82;
         put_n(t, is_new ? "\n    " : " ", is_new ? 5 : 1);
@@ -210,8 +213,9 @@ static void put_array(Emit *e, Text *t, int at)
 
 /* -- blob ------------------------------------------------------------------------------------ */
 
-/* .incbin searches the folder that the assembler runs in, never that of its source.  __FILE__ tells
- * the way there; the assembler joins no strings, but puts the argument of a macro into one. */
+/* Prints the assembler file that includes the blob.  .incbin searches the folder in which the
+ * assembler runs, but not that of the source, so the path comes from __FILE__.  The assembler does
+ * not join strings, but it inserts the argument of a macro into a string. */
 static void put_assembly(Emit *e, Text *t)
 {
     put(t, "/* SPDX-License-Identifier: 0BSD */\n"
@@ -293,7 +297,7 @@ int64_t constant_bytes(const Emit *e)
 /* -- banks of constants ------------------------------------------------------------------------ */
 
 typedef struct Hot {
-    double reads; /* of each byte */
+    double reads; /* the reads per byte */
     int64_t bytes;
     int array;
 } Hot;
@@ -332,8 +336,8 @@ static void open_banks(Emit *e)
                             .is_const = true, .size = rom->item[k].bytes};
 }
 
-/* Each array goes into the first bank that has room, or else into the last; those first that are
- * read most per byte. */
+/* Puts each array into the first bank that has room, or else into the last.  Arrays with the most
+ * reads per byte come first. */
 static void fill_banks(Emit *e)
 {
     const int last = e->p->session->rom.n - 1;

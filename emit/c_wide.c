@@ -1,6 +1,6 @@
-/* c_wide.c -- products, windows and softmax of what the cores, which know float alone, do not take:
- * double, and integers in 64 bits that wrap.  Their loops are printed where they stand and compute
- * one element at a time. */
+/* c_wide.c -- prints products, windows and softmax in types that the cores do not take, because
+ * they take only float: double, and integers in 64 bits that wrap.  The loops are printed in the
+ * function of the node, and compute one element at a time. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 
@@ -10,7 +10,7 @@ bool node_is_wide(const Node *n)
     return t != ETC_F32 && t != ETC_BOOL && dtype_has_c(t);
 }
 
-/* One dtype for all operands. */
+/* Checks that all operands have the dtype of the result. */
 static bool check_dtypes(Function *f, const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
@@ -32,7 +32,7 @@ static void put_number(Function *f, const Node *n, double v)
         put_int(&f->body, (int64_t)v);
 }
 
-/* Opens a loop over `size` at `indent`; its index. */
+/* Prints the head of a loop over `size` at `indent`.  Returns the name of its index. */
 static const char *open_loop(Function *f, int indent, const char *wish, Dim size)
 {
     const char *i = names_make(f->names, "", wish);
@@ -50,7 +50,7 @@ static void close_loops(Function *f, int n, int indent)
     }
 }
 
-/* " + (i * step)" */
+/* Prints " + (i * step)". */
 static void put_step(Function *f, const char *i, Dim step)
 {
     put(&f->body, " + (%s * ", i);
@@ -62,7 +62,8 @@ static void put_step(Function *f, const char *i, Dim step)
 
 enum { Y, X, W, BIAS, N_TERMS };
 
-/* Rows of x and columns of w meet at an element of y; the steps from term to term go to `step`. */
+/* Returns loops over the elements of y, with the addresses of a row of x and a column of w for
+ * each.  Sets step[] to the strides from term to term. */
 static Nest product_nest(Function *f, const Node *n, const Product *p, Dim step[N_TERMS])
 {
     Type y = n->out[0]->type;
@@ -147,8 +148,8 @@ void put_scaled(Function *f, const Node *n, const Product *p)
 
 /* -- windows ----------------------------------------------------------------------------------- */
 
-/* The element of x that tap k of an axis meets at place p of y: `at`; the tap is left where there is
- * none. */
+/* Prints `at`, the index in x that tap k of an axis reads for index p of y.  If x has no such
+ * element, the code skips the tap. */
 static void put_place_of_tap(Function *f, const Conv *c, int axis, const char *p, const char *k,
                              const char *at, int indent)
 {
@@ -172,12 +173,14 @@ static void put_place_of_tap(Function *f, const Conv *c, int axis, const char *p
     put(t, ") {\n%*scontinue;\n%*s}\n", indent + 4, "", indent, "");
 }
 
-/* Names of indices: of the image, the channel of y, places in y and in x, taps. */
+/* The names of indices: the image, the channel of y, the channel of x within its group (`term`),
+ * the places in y (`p`) and in x (`at`), the taps (`k`). */
 typedef struct Taps {
     const char *image, *channel, *term, *p[VIEW_AXES], *at[VIEW_AXES], *k[VIEW_AXES];
 } Taps;
 
-/* x[..] * w[..] of one tap.  A channel of y belongs to the group channel / per_group. */
+/* Prints the sum of x[..] * w[..] of one tap.  A channel of y belongs to the group channel /
+ * outs. */
 static void put_tap(Function *f, const Node *n, const Conv *c, const Taps *i)
 {
     Dim x[MAX_RANK], w[MAX_RANK];
@@ -258,11 +261,11 @@ bool emit_wide_conv(Function *f, const Node *n)
 
 /* -- pools ------------------------------------------------------------------------------------- */
 
-/* The loops over y, and the names of its place. */
+/* The loops over y, and the names of their indices. */
 typedef struct Places {
     const char *image, *channel, *p[2];
     Dim x[4], y[4]; /* strides of image, channel and both axes */
-    int n, indent;  /* loops; of what stands within them */
+    int n, indent;  /* the number of loops, and the indent of their body */
 } Places;
 
 static Places open_places(Function *f, const Value *x, const Value *y)
@@ -296,7 +299,8 @@ static void put_element(Function *f, const Places *i, const char *pointer, const
     put(&f->body, ")");
 }
 
-/* Both loops over a window; the taps' places in x. */
+/* Prints the heads of both loops over a window.  Sets at[] to the names of the taps' places in
+ * x. */
 static void open_window(Function *f, const Value *x, const Pool *w, const Places *i,
                         const char *at[2])
 {
@@ -335,7 +339,8 @@ static void put_max_window(Function *f, const Node *n, const Pool *w, const Plac
     put(t, where ? " = best;\n" : "(void)best;\n");
 }
 
-/* const int64_t wide: how much of the window at place p of an axis lies in x and its padding. */
+/* Prints "const int64_t wide": how much of the window at place p of an axis lies in x and its
+ * padding.  Returns the name. */
 static const char *put_extent(Function *f, const Value *x, const Pool *w, int a, const char *p,
                               int indent)
 {
@@ -349,7 +354,7 @@ static const char *put_extent(Function *f, const Value *x, const Pool *w, int a,
     return wide;
 }
 
-/* Integers are cut toward 0. */
+/* Prints the mean of a window.  Integers are rounded toward 0. */
 static void put_mean_window(Function *f, const Node *n, const Pool *w, const Places *i)
 {
     const Value *x = arg_value(n, "self"), *y = n->out[0];
@@ -394,9 +399,9 @@ bool emit_wide_pool(Function *f, const Node *n)
 
 /* -- softmax ----------------------------------------------------------------------------------- */
 
-/* The loops around a row of x and of y, and the steps along it. */
+/* The loops over rows of x and y, and the strides along a row. */
 typedef struct Row {
-    const char *x, *y; /* pointers to its first elements */
+    const char *x, *y; /* pointers to the first elements of the row */
     Dim x_step, y_step, count;
     int indent, n_loops;
 } Row;
@@ -432,7 +437,7 @@ static Row open_rows(Function *f, const Value *x, const Value *y, int64_t axis)
     return r;
 }
 
-/* "*(x + (i * step))" */
+/* Prints "*(x + (i * step))". */
 static void put_item(Function *f, const char *x, const char *i, Dim step)
 {
     put(&f->body, "*(%s", x);
@@ -447,7 +452,7 @@ static const char *open_row(Function *f, const Row *r)
     return i;
 }
 
-/* The greatest element is taken off, so that no exponential overflows. */
+/* Prints a softmax.  The greatest element is subtracted, so that no exponential overflows. */
 bool emit_wide_softmax(Function *f, const Node *n)
 {
     int64_t axis = -1;

@@ -1,15 +1,15 @@
-/* embed.c -- build tool: turns kernel headers into the tables of emit/c_chunks.h.
+/* embed.c -- a build tool that turns kernel headers into the tables of emit/c_chunks.h.
  *
  *     embed OUT.c pointwise.def isa.h core.h isa_avx2.h ... lanes.h ... vec.h ...
  *
- * A header's text is cut at blank lines outside braces, comments and #if into chunks.  A chunk that
- * defines functions, tables, types or macros is wanted by those who use their names; the others
- * (what the header says of itself, includes, pragmas) go wherever their header goes.  Include guards
- * and includes of our own files are dropped, and so is the file's name where it introduces itself.
+ * The text of a header is cut into chunks at blank lines outside braces, comments and #if.  A chunk
+ * that defines functions, tables, types or macros is used if code uses one of their names.  The
+ * other chunks (the first comment, includes, pragmas) are used if any chunk of the header is.
+ * Include guards, includes of our own files, and the file's name in its first comment are dropped.
  *
- * isa.h becomes the table of instruction sets.  The header of a set is cut in two: constants go
- * before lanes.h, which it includes, and steps behind that and behind what several sets share.
- */
+ * isa.h becomes the table of instruction sets.  The header of a set is cut into two parts.  Its
+ * constants come before lanes.h, which it includes.  Its steps come after lanes.h and after the
+ * headers that several sets share. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,20 +21,20 @@ enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 64, MAX_ISAS = 8 };
 
 typedef struct Chunk {
     int header, n_names;
-    bool is_optional; /* it defines names, so nobody misses it unused */
+    bool is_optional; /* it defines names, and is left out if none is used */
     char *text, *name[MAX_NAMES];
-    size_t at; /* in the text of its header */
+    size_t at; /* its offset in the text of its header */
 } Chunk;
 
-/* The sets whose text it is: all, or those from the first to the last. */
+/* A header, and the first and the last instruction set that it belongs to. */
 typedef struct Header {
     const char *name;
     int first, last;
-    size_t n, n_packed; /* bytes of its text, and packed */
+    size_t n, n_packed; /* the bytes of its text, and of the packed text */
 } Header;
 
 typedef struct Isa {
-    char *condition; /* NULL: where no other set's holds */
+    char *condition; /* NULL: the set is used if no other condition holds */
     char *file, *text, *steps;
     int header;
 } Isa;
@@ -43,7 +43,7 @@ static Chunk chunk[MAX_CHUNKS];
 static Header header[MAX_HEADERS];
 static Isa isa[MAX_ISAS];
 static int n_chunks, n_headers, n_isas, at_header;
-static bool has_steps; /* of the sets */
+static bool has_steps; /* the steps of the sets are cut */
 
 static void die(const char *what, const char *which)
 {
@@ -95,7 +95,7 @@ static void add_name(Chunk *c, const char *s, size_t len)
     c->name[c->n_names++] = name;
 }
 
-/* The identifier that ends before `end`, blanks apart. */
+/* Adds the last identifier before `end`. */
 static void add_name_before(Chunk *c, const char *start, const char *end)
 {
     while (end > start && !is_ident(end[-1]))
@@ -106,7 +106,8 @@ static void add_name_before(Chunk *c, const char *start, const char *end)
     add_name(c, s, (size_t)(end - s));
 }
 
-/* "typedef float EtcF __attribute__..." and the last line of "typedef struct EtcSum { ... } EtcSum;" */
+/* Adds the name of a type from "typedef float EtcF __attribute__..." or from the last line of
+ * "typedef struct EtcSum { ... } EtcSum;". */
 static void add_type(Chunk *c, const char *s)
 {
     const char *end = s + strcspn(s, "\n"), *mark = strstr(s, " __attribute__");
@@ -164,7 +165,7 @@ static void follow(Cutter *c, const char *line, size_t len)
     }
 }
 
-/* "vec.h -- vectors of ..." becomes "Vectors of ...": in a model's file there is no vec.h. */
+/* Turns "vec.h -- vectors of ..." into "Vectors of ...", because a model's file has no vec.h. */
 static void drop_title(char *s)
 {
     char *dash = starts(s, "/* ") ? strstr(s, ".h -- ") : NULL;
@@ -252,7 +253,7 @@ static const char *after(const char *line, const char *start)
     return starts(line, start) ? line + strlen(start) : NULL;
 }
 
-/* "#elif CONDITION", then "#include FILE", in isa.h. */
+/* Reads the sets from isa.h: lines "#elif CONDITION", each followed by "#include FILE". */
 static void read_isas(const char *s)
 {
     const char *condition = NULL, *file;
@@ -281,7 +282,7 @@ static int find_isa(const char *name)
     return i;
 }
 
-/* The constants of a set; its steps wait for cut_steps. */
+/* Cuts the constants of a set.  cut_steps cuts its steps later. */
 static void cut_constants(Isa *of, char *s)
 {
     static const char include[] = "#include \"runtime-lite/kernels/lanes.h\"\n";
@@ -305,7 +306,7 @@ static void cut_steps(void)
     }
 }
 
-/* The sets of a header that is no set's own: those that include it, or all. */
+/* Finds the sets of a header that is not the header of one set: those that include it, or all. */
 static void find_sets(Header *h)
 {
     h->first = 0;
@@ -321,8 +322,8 @@ static void find_sets(Header *h)
             die("the sets that include it are not one behind the other", h->name);
 }
 
-/* Headers come in this order: isa.h, core.h, those of the sets, lanes.h, what some sets share, the
- * others. */
+/* Cuts a header.  Headers must come in this order: isa.h, core.h, those of the sets, lanes.h, those
+ * that some sets share, the others. */
 static void cut_header(const char *path)
 {
     char *s = slurp(path);
@@ -351,8 +352,8 @@ static void cut_header(const char *path)
 
 /* -- writing ------------------------------------------------------------------------------- */
 
-/* Prints the chunks of a header, each with its end, as zlib packs them; where they begin is told to
- * these. */
+/* Prints the chunks of a header, each with its '\0', packed by zlib.  Sets the offset of each
+ * chunk. */
 static void put_packed(FILE *out, int of)
 {
     size_t n = 0;
@@ -378,7 +379,7 @@ static void put_packed(FILE *out, int of)
     fputs("\n};\n", out);
 }
 
-/* "isa_avx2.h" is "avx2" to the targets. */
+/* Prints the tables of sets and headers.  The targets use the name "avx2" for "isa_avx2.h". */
 static void put_isas(FILE *out)
 {
     fputs("const CIsa c_isa[] = {\n", out);
@@ -426,7 +427,7 @@ static void put_names(FILE *out)
     fprintf(out, "    {\"\", 0},\n};\nconst int c_n_names = %d;\n\n", n);
 }
 
-/* One blank for any white space, so that an expression is one line. */
+/* Prints an expression on one line: each run of white space becomes one blank. */
 static void put_expr(FILE *out, const char *s, size_t len)
 {
     bool blank = false;
@@ -442,7 +443,7 @@ static void put_expr(FILE *out, const char *s, size_t len)
     fputc('"', out);
 }
 
-/* Rows KIND(name, expression) of pointwise.def, where KIND stands at the start of a line. */
+/* Prints the rows KIND(name, expression) of pointwise.def.  KIND must be at the start of a line. */
 static void put_rows(FILE *out, const char *s)
 {
     int n = 0;

@@ -1,18 +1,20 @@
-/* out.c -- files that are written whole before any of them is in its place.
+/* out.c -- writes files completely before it puts any of them in its place.
  *
- * Where the file system can do that (O_TMPFILE) a file is written without a name, so that nothing is
- * left of it however the process ends.  Only what has a name can be renamed to where another file
- * is, so in the end all get temporary names, and then their own.
+ * If the file system can do it (O_TMPFILE), a file is written without a name, so nothing is left of
+ * it however the process ends.  Only a file with a name can be renamed to replace another file, so
+ * in the end all files get temporary names, and then their own.
  *
  * In a folder the temporary names of a user's runs are .etc-USER-0.tmp, .etc-USER-1.tmp and so on.
- * Number 0 is the first to appear and the last to go, and its maker holds a lock on it: as long as
- * it does, other runs wait, so files of two runs that write the same ones never mix.  A number 0
- * that nobody has locked is what a run that was killed has left, and so are the others; who finds
- * it removes them.  Folders are taken in the order of device and inode, so that no two runs wait
- * for each other.  Where files cannot be locked, names hold the process too and nobody waits.
+ * Number 0 is created first and removed last, and the run that created it holds a lock on it.  As
+ * long as it does, other runs wait, so the files of two runs that write the same files never mix.
+ * If a number 0 is not locked, it and the other numbers were left by a run that was killed; the run
+ * that finds them removes them.  Folders are taken in the order of device and inode, so that no two
+ * runs wait for each other.  If files cannot be locked, the names also contain the process, and no
+ * run waits.
  *
- * From the first temporary name to the last rename the signals that would end the process wait;
- * they are asked for between writes, so that what they leave behind is whole files or nothing. */
+ * From the first temporary name to the last rename, signals that would end the process are held
+ * back.  The code checks for them between writes, so that they leave only whole files or
+ * nothing. */
 #define _GNU_SOURCE
 #include "emit/emit.h"
 #include <errno.h>
@@ -29,7 +31,7 @@
 
 enum { BATCH = 512, ZEROS = 4096, CHUNK = 8 << 20, MAX_TRIES = 100 };
 
-/* Writes all of iov[0..n), which it uses up. */
+/* Writes all of iov[0..n), and changes its entries. */
 static bool write_batch(int fd, struct iovec *iov, int n)
 {
     while (n) {
@@ -49,14 +51,14 @@ static bool write_batch(int fd, struct iovec *iov, int n)
 }
 
 typedef struct OutSignals {
-    sigset_t held, before; /* before: the mask to go back to */
+    sigset_t held, before; /* before: the mask to restore */
 } OutSignals;
 
 typedef struct Writer {
     int fd, n;
-    int64_t bytes; /* of iov */
+    int64_t bytes; /* the bytes in iov */
     bool ok;
-    const OutSignals *signals; /* NULL: none wait */
+    const OutSignals *signals; /* NULL: none are held back */
     struct iovec iov[BATCH];
 } Writer;
 
@@ -95,7 +97,7 @@ static void put(Writer *w, const void *data, int64_t n)
     }
 }
 
-/* The buffer is written before it is filled again. */
+/* Makes the bytes of a piece in a buffer, which is written before it is filled again. */
 static void put_made(Writer *w, const OutPiece *p)
 {
     uint8_t made[1 << 14];
@@ -123,7 +125,7 @@ static bool write_pieces(const OutFile *f, int fd, const OutSignals *signals)
     return w.ok;
 }
 
-/* Pieces lie in mapped files too. */
+/* Reports the error in errno.  Pieces may be in mapped files, which may become shorter. */
 static bool cannot(const char *what, const char *path, Diag *d)
 {
     const char *why = errno == EFAULT ? "a file that is read has become shorter" : strerror(errno);
@@ -141,8 +143,7 @@ static bool write_direct(const OutFile *f, const char *path, Diag *d)
 
 /* -- signals --------------------------------------------------------------------------------- */
 
-/* Holds back the signals that would end the process; those that it was told to ignore stay
- * ignored. */
+/* Holds back the signals that would end the process.  Signals that it ignores stay ignored. */
 static void hold_signals(OutBatch *b)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU};
@@ -168,31 +169,31 @@ static void release_signals(OutBatch *b)
 
 typedef struct Outgoing {
     OutFile file;
-    const char *path;       /* as the user has it */
-    const char *place;      /* where that is; NULL: no regular file, which is written as it is */
-    const char *temp;       /* its name beside `place` until it is there; NULL: it has none */
-    uint64_t device, inode; /* of that folder */
-    int number;             /* in the folder, from 0 on */
-    int order;              /* in the batch */
-    int fd;                 /* -1: none */
+    const char *path;       /* the path that the user gave */
+    const char *place;      /* the real path; NULL: no regular file, which is written directly */
+    const char *temp;       /* its temporary name in the same folder; NULL: it has none */
+    uint64_t device, inode; /* the device and inode of the folder */
+    int number;             /* its number in the folder, from 0 on */
+    int order;              /* its position in the batch */
+    int fd;                 /* -1: it is not open */
 } Outgoing;
 
-/* Up to the slash behind it. */
+/* Returns the folder of a path, up to and including the slash. */
 static const char *folder_of(Arena *a, const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? arena_str(a, path, (size_t)(slash + 1 - path)) : "./";
 }
 
-/* In a folder like /tmp nobody renames over what is another's; better told before the others of the
- * batch are in their places. */
+/* Returns whether the file is another user's in a folder like /tmp, so it cannot be replaced.
+ * This is checked before other files of the batch are put in their places. */
 static bool is_anothers(const struct stat *folder, const struct stat *file)
 {
     const uid_t user = geteuid();
     return folder->st_mode & S_ISVTX && user && folder->st_uid != user && file->st_uid != user;
 }
 
-/* `there`: the file that is to be replaced; NULL: none. */
+/* Finds the folder of a file.  `there` is the file that will be replaced; NULL: there is none. */
 static bool find_folder(OutBatch *b, Outgoing *g, const struct stat *there, Diag *d)
 {
     struct stat st;
@@ -210,7 +211,7 @@ bool out_add(OutBatch *b, const OutFile *f, const char *path, Diag *d)
     struct stat st;
     Outgoing g = {.file = *f, .path = path, .order = b->n, .fd = -1};
     bool is_stdout = !strcmp(path, "-"), exists = !is_stdout && stat(path, &st) == 0;
-    assert(!b->signals); /* no name was given yet */
+    assert(!b->signals); /* no file has a temporary name yet */
     if (exists && S_ISDIR(st.st_mode))
         return diag_io(d, (Loc){.file = path}, "cannot write: it is a folder");
     if (!is_stdout && (!exists || S_ISREG(st.st_mode)))
@@ -259,7 +260,7 @@ static const char *temp_name(OutBatch *b, const Outgoing *g, int number)
                            : arena_printf(b->arena, "%s.etc-%ld-%d.tmp", folder, user, number);
 }
 
-/* Returns whether the name is that of the file which is open. */
+/* Returns whether `name` is the name of the open file. */
 static bool is_called(int fd, const char *name)
 {
     struct stat is, named;
@@ -267,7 +268,8 @@ static bool is_called(int fd, const char *name)
            is.st_ino == named.st_ino;
 }
 
-/* Number 0 goes last, as it came first: what a second kill leaves is found again. */
+/* Removes the files that a run has left.  Number 0 is removed last, so that if this run is killed
+ * too, the next run finds the rest. */
 static void remove_left(OutBatch *b, const Outgoing *g)
 {
     struct stat st;
@@ -289,7 +291,7 @@ static bool wait_a_little(OutBatch *b, const char *name, Diag *d)
     return true;
 }
 
-/* Number 0 is there: waits for its owner, or cleans up after it. */
+/* Handles a number 0 that exists: waits for its owner, or removes the files of a dead owner. */
 static bool outlast(OutBatch *b, const Outgoing *g, Diag *d)
 {
     int fd = open(g->temp, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -303,7 +305,7 @@ static bool outlast(OutBatch *b, const Outgoing *g, Diag *d)
     return !is_alive || wait_a_little(b, g->temp, d);
 }
 
-/* The name is taken: whether it may be asked for again. */
+/* Handles a temporary name that exists.  Returns whether the caller may try again. */
 static bool make_way(OutBatch *b, Outgoing *g, Diag *d)
 {
     if (b->has_no_locks)
@@ -313,8 +315,8 @@ static bool make_way(OutBatch *b, Outgoing *g, Diag *d)
     return outlast(b, g, d);
 }
 
-/* Where there are none without names.  Who found number 0 before it was locked may have removed
- * it. */
+/* Creates a file with its temporary name, if files cannot be without a name.  A run that found
+ * number 0 before it was locked may have removed it; then this fails with EEXIST. */
 static bool create(OutBatch *b, Outgoing *g)
 {
     g->fd = open(g->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -355,7 +357,8 @@ static bool give_name(OutBatch *b, Outgoing *g, Diag *d)
 
 /* -- writing ----------------------------------------------------------------------------------- */
 
-/* Only what /proc shows can get a name later.  -1: there are no files without names. */
+/* Opens a file without a name; -1: this is not possible.  Only a file that /proc shows can get a
+ * name later. */
 static int open_unnamed(const char *folder)
 {
     char self[32];
@@ -378,7 +381,8 @@ static bool open_file(OutBatch *b, Outgoing *g, Diag *d)
     return (first == g || first->temp || give_name(b, first, d)) && give_name(b, g, d);
 }
 
-/* Closes what has a name already, but for locks.  Some file systems tell only then what failed. */
+/* Closes a file that has a name, unless it has the lock.  For other files, closes a duplicate.
+ * Some file systems report only then that a write has failed. */
 static bool close_written(const OutBatch *b, Outgoing *g)
 {
     assert(g->fd >= 0);
@@ -397,7 +401,7 @@ static bool stage_file(OutBatch *b, Outgoing *g, Diag *d)
            cannot("write", g->path, d);
 }
 
-/* All may be open at the same time. */
+/* Raises the limit of open files, because all files may be open at the same time. */
 static void raise_limit(int n_files)
 {
     enum { FEW = 16 };
@@ -434,7 +438,7 @@ void out_discard(OutBatch *b)
 {
     while (b->n > 0)
         let_go(&b->file[--b->n]);
-    release_signals(b); /* one that waited ends the process here */
+    release_signals(b); /* a signal that was held back ends the process here */
 }
 
 static bool put_in_place(Outgoing *g, Diag *d)

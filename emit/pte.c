@@ -1,10 +1,9 @@
-/* pte.c -- a planned program of the pte tail as an ExecuTorch file.
+/* pte.c -- writes a planned program of the pte tail as an ExecuTorch file.
  *
- * One plan per method, one walk per graph: a node becomes the call of its row's `out` kernel, with
- * its results as out tensors.  No call is made for a view whose bytes lie in its input's.  Branches
- * of a cond are laid out one after the other with jumps; what a branch returns is computed in the
- * result's own value where it can be.
- */
+ * There is one plan per method and one walk per graph.  A node becomes a call of the `out`
+ * kernel of its row, with its results as out tensors.  A view whose bytes lie in those of its
+ * input needs no call.  The branches of a cond are laid out one after the other, with jumps.  A
+ * branch computes what it returns in the value of the cond's result, if this is possible. */
 #include "emit/pte_internal.h"
 #include "ir/views.h"
 #include <string.h>
@@ -35,7 +34,7 @@ static int push_instr(Plan *p, Instr i)
     return p->n_instrs - 1;
 }
 
-/* A call of a kernel that is no node: copies that updates and branches ask for. */
+/* Adds a call of a kernel without a node: a copy for an update or a branch. */
 static void call4(Plan *p, const char *op, int a, int b, int c, int d)
 {
     int *arg = NEW(p->file->arena, int, 4);
@@ -79,7 +78,8 @@ static bool is_constant(const Scope *s, const Value *v)
     return s->buffer[v->index] || (v->state && v->state->kind != ST_MUTABLE);
 }
 
-/* A view that shows its input's bytes as they lie. */
+/* Returns whether a node is a view that needs no call, because its bytes lie in those of its input.
+ */
 static bool is_free_view(const Scope *s, const Node *n)
 {
     const Value *in = arg_value(n, 0), *out = n->n_out == 1 ? n->out[0] : NULL;
@@ -109,14 +109,16 @@ static void show_view(Scope *s, const Node *n)
 
 /* -- calls ------------------------------------------------------------------------------- */
 
-/* Prim ops take their results once; kernels get a return slot behind them. */
+/* Returns whether a node is a prim op.  A call of a prim op has the results once; in a call of a
+ * kernel a return slot follows them. */
 static bool is_prim(const Node *n)
 {
     return !strncmp(node_out(n), "executorch_prim::", 17) ||
            (n->n_out == 1 && n->out[0]->type.rank == SCALAR);
 }
 
-/* The values of a node's results.  Kernels need memory for each; et_view brings its own. */
+/* Sets value[] to the values of a node's results.  Kernels need memory for each result; et_view has
+ * its own.  Returns false if a result has none, which is reported. */
 static bool define_outs(Scope *s, const Node *n, int *value)
 {
     bool needs_memory = op_has_regions(n->op) || !is_prim(n), ok = true;
@@ -160,7 +162,7 @@ static FlatRef delegate_table(PteFile *e, const State *blob)
     assert(blob->kind == ST_BLOB && blob->data);
     int segment = 1 + bank_add(&e->blobs, e->arena, blob->data, type_bytes(blob->type));
     flat_begin(e->flat, N_DELEGATE_DATA_SLOTS);
-    flat_u8(e->flat, DELEGATE_DATA_LOCATION, 1); /* in a segment */
+    flat_u8(e->flat, DELEGATE_DATA_LOCATION, 1); /* the data is in a segment */
     flat_u32(e->flat, DELEGATE_DATA_INDEX, (uint32_t)segment);
     FlatRef processed = pte_end(e), specs = flat_refs(e->flat, NULL, 0);
     FlatRef id = shared_string(e, blob->fqn);
@@ -194,7 +196,7 @@ static void delegate_call(Scope *s, const Node *n)
 
 /* -- concats ----------------------------------------------------------------------------- */
 
-/* Returns whether the operands of a concat lie one behind the other in its result. */
+/* Returns whether each operand of a concat is one run of bytes in its result. */
 static bool is_run_of_operands(const Node *n)
 {
     Concat c;
@@ -221,7 +223,7 @@ static bool has_parts(const Node *n)
     return false;
 }
 
-/* Copies the operands that do not lie in the result yet. */
+/* Adds copies of the operands that do not lie in the result yet. */
 static void join_parts(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
@@ -251,7 +253,7 @@ static bool may_bind(const Scope *s, const Value *v, const Value *result)
            type_equal(v->type, result->type) && same_place(v->place, result->place);
 }
 
-/* After a branch: v's bytes to where the result's are. */
+/* Adds the copy of v to the result after a branch, unless v is there already. */
 static void settle(Scope *s, const Value *v, const Value *result, int to)
 {
     Plan *p = s->plan;
@@ -267,7 +269,7 @@ static void settle(Scope *s, const Value *v, const Value *result, int to)
         push_instr(p, (Instr){.type = MOVE_CALL, .a = from, .b = to});
 }
 
-/* A nested graph, whose inputs are values of the graph around it. */
+/* Returns the scope of a nested graph, whose inputs are values of the graph around it. */
 static Scope enter(Scope *outer, const Node *n, const Graph *g)
 {
     assert(region_kind(n) != REGION_ONCE);
@@ -321,7 +323,8 @@ static void cond(Scope *s, const Node *n)
     p->instr[to_end].b = p->n_instrs;
 }
 
-/* v's bytes to where result i of a loop is.  Where they lie there already, so do the sizes. */
+/* Adds the copy of v to result i of a loop.  If the bytes are there already, the sizes are too, and
+ * no copy is necessary. */
 static void carry(Scope *s, const Node *n, int i, const Value *v, int to)
 {
     Plan *p = s->plan;
@@ -351,7 +354,7 @@ static void while_loop(Scope *s, const Node *n)
     p->instr[to_end].b = p->n_instrs;
 }
 
-/* The result of a node that was refused: its readers need no report of their own. */
+/* Gives the result of a refused node a value, so that its readers do not report it again. */
 static void stand_in(Scope *s, const Value *v)
 {
     if (!s->value[v->index])
@@ -360,7 +363,7 @@ static void stand_in(Scope *s, const Value *v)
         s->root[v->index] = v;
 }
 
-/* A constant is an EValue that nothing writes. */
+/* Defines the result of a constant node: an EValue that nothing writes. */
 static void constant(Scope *s, const Node *n)
 {
     const Value *out = n->out[0], *same = arg_value(n, "value");
@@ -387,7 +390,8 @@ static int scratch_once(Plan *p, EtcDtype t, int *known)
     return *known - 1;
 }
 
-/* A comparison and the jump to be taken where it fails; its number, to be aimed. */
+/* Adds a comparison, and the jump that is taken if it fails.  Returns the number of the jump, whose
+ * destination the caller sets. */
 static int compare(Scope *s, const Node *n, const char *op, int bound)
 {
     Plan *p = s->plan;
@@ -397,7 +401,7 @@ static int compare(Scope *s, const Node *n, const char *op, int bound)
     return push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = holds});
 }
 
-/* One number: both ends are the same value or the same plain integer. */
+/* Returns whether both bounds are the same value or the same plain integer. */
 static bool is_one_number(const Node *n)
 {
     const Arg *lo = &n->arg[arg_of(n, "lo")], *hi = &n->arg[arg_of(n, "hi")];
@@ -406,8 +410,9 @@ static bool is_one_number(const Node *n)
     return lo->kind == ARG_INT && hi->kind == ARG_INT && dim_equal(lo->dim, hi->dim);
 }
 
-/* Ends the run unless lo <= value <= hi.  No kernel does that, but sym_max takes ints alone: a call
- * with the message beside the value fails in every runtime, and runtime-lite says the message. */
+/* Adds calls that end the run unless lo <= value <= hi.  No kernel does that, but sym_max takes
+ * only ints: a call with the message as its second operand fails in every runtime, and
+ * runtime-lite reports the message. */
 static void check_range(Scope *s, const Node *n)
 {
     Plan *p = s->plan;
@@ -476,8 +481,8 @@ static bool needs_copy(Scope *s, const Update *u)
 }
 
 typedef struct Copies {
-    const Update **pending; /* by target's value index; NULL: none */
-    int *readers;           /* pending copies that read a value's old bytes, by value index */
+    const Update **pending; /* by value index of the target; NULL: none */
+    int *readers;           /* by value index: the pending copies that read its old bytes */
 } Copies;
 
 static void copy_back(Scope *s, const Update *u)
@@ -486,7 +491,8 @@ static void copy_back(Scope *s, const Update *u)
     call4(s->plan, "aten::copy_", to, value_of(s, u->value), literal_bool(s->plan, false), to);
 }
 
-/* Copies what may be overwritten by now: u, then what waited for u to have been read, and so on. */
+/* Adds the copy of u if its target may be overwritten, then the copy that waited until u had read
+ * its target, and so on.  Returns the number of copies. */
 static int copy_chain(Scope *s, Copies *c, const Update *u)
 {
     int n = 0;
@@ -502,7 +508,8 @@ static int copy_chain(Scope *s, Copies *c, const Update *u)
     return n;
 }
 
-/* All updates mean the values before any of them: a state is overwritten once it has been read. */
+/* Adds the copies of updates.  All updates read the values from before the updates, so a state is
+ * overwritten only after it is read. */
 static void graph_updates(Scope *s)
 {
     const Graph *g = s->graph;
@@ -574,7 +581,8 @@ static FlatRef chains(Plan *p)
     return flat_refs(e->flat, &chain, 1);
 }
 
-/* "aten::add.out" is the operator "aten::add" with the overload "out". */
+/* Returns the table of an operator.  "aten::add.out" is the operator "aten::add" with the overload
+ * "out". */
 static FlatRef operator_table(PteFile *e, const char *op)
 {
     size_t n = strcspn(op, ".");
@@ -594,7 +602,8 @@ static FlatRef operators(Plan *p)
     return flat_refs(p->file->flat, item, (size_t)p->n_ops);
 }
 
-/* How Python nests inputs and outputs; the runtime wants the table, its texts may be empty. */
+/* Returns the table that says how Python nests inputs and outputs.  The runtime requires it, but
+ * its texts may be empty. */
 static FlatRef container(PteFile *e)
 {
     FlatRef empty = shared_string(e, "");
@@ -689,7 +698,7 @@ static FlatRef method(PteFile *e, const Graph *g)
 
 /* -- the file ---------------------------------------------------------------------------- */
 
-/* By name, as the official files are. */
+/* Returns the methods sorted by name, as in the official files. */
 static const Graph **sorted_methods(const Program *p, Arena *a)
 {
     const Graph **g = NEW(a, const Graph *, p->n_methods + 1);

@@ -1,8 +1,8 @@
-/* pte_data.c -- the bytes of a .pte around its FlatBuffer: segments and extended header.
+/* pte_data.c -- writes the parts of a .pte around its FlatBuffer: segments and extended header.
  *
- * Segments: 0 the constants, one per delegate blob, one per named weight of theirs, last the initial values of mutable states.
- * A file without segment bytes has no header and is the bare FlatBuffer.
- */
+ * Segment 0 has the constants.  Then there is one segment per delegate blob and one per named
+ * weight of the delegates.  The last segment has the initial values of mutable states.  A file
+ * without segment bytes has no header and is the bare FlatBuffer. */
 #include "emit/pte_internal.h"
 #include "ir/session.h"
 #include <string.h>
@@ -29,7 +29,7 @@ static FlatRef data_segment(PteFile *e, int64_t offset, int64_t size)
     return pte_end(e);
 }
 
-/* Entry 0 is reserved: index 0 means "no data". */
+/* Returns the table of offsets in a segment.  Entry 0 is reserved: index 0 means "no data". */
 static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
 {
     uint64_t *offset = NEW(e->arena, uint64_t, b->n + 1);
@@ -42,7 +42,7 @@ static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
     return pte_end(e);
 }
 
-/* Blobs, then named weights: each is a segment. */
+/* Returns blob i, or a named weight after the blobs.  Each is a segment. */
 static const BankItem *segment_item(const PteFile *e, int i)
 {
     assert(i >= 0 && i < e->blobs.n + e->named.n);
@@ -59,9 +59,9 @@ static FlatRef named_row(PteFile *e, const char *key, const void *data, int64_t 
     return pte_end(e);
 }
 
-/* Makes the table of named data: delegates' weights, a row which says that a library multiplied
- * when ranges were seen, and what `etc refit` wants to know.  The format has no other place for
- * these, and a runtime reads what it is asked for alone. */
+/* Makes the table of named data: the weights of delegates, the name of a library that computed
+ * products while ranges were observed, and the data that `etc refit` needs.  The format has no
+ * other place for these, and a runtime reads only the data that it is asked for. */
 static FlatRef named_data(PteFile *e)
 {
     const Program *p = e->program;
@@ -80,7 +80,8 @@ static FlatRef named_data(PteFile *e)
     return n ? flat_refs(e->flat, row, (size_t)n) : 0;
 }
 
-/* The segments' table; all[i]: first byte of segment i behind the base. */
+/* Returns the table of segments.  Sets at[i] to the first byte of segment i, counted from the
+ * base. */
 static FlatRef segment_table(PteFile *e, int64_t *at)
 {
     int n = 0;
@@ -163,7 +164,8 @@ static uint32_t get_le32(const uint8_t *b)
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-/* The header is put in behind the identifier; only the root's offset crosses that point. */
+/* Returns the first bytes of the file with the header, which follows the identifier.  Of the
+ * FlatBuffer's offsets only that of the root crosses this point, so only it changes. */
 static const uint8_t *header(PteFile *e, const uint8_t *flat, int64_t flat_bytes, int64_t base,
                              int64_t segment_bytes)
 {

@@ -1,8 +1,8 @@
-/* pte_value.c -- EValues: literals, tensors, lists, and what an argument of a node becomes.
+/* pte_value.c -- makes EValues: literals, tensors, lists, and the arguments of nodes.
  *
- * Equal literals are one EValue, as nothing writes them: what prim ops write is made apart, by
- * value_define.  Lists stand behind their elements, which the runtime demands of lists of tensors.
- */
+ * Equal literals share one EValue, because nothing writes them.  The EValues that prim ops write
+ * are made separately, by value_define.  A list comes after its elements, which the runtime
+ * requires for lists of tensors. */
 #include "emit/pte_internal.h"
 
 FlatRef pte_end(PteFile *e)
@@ -11,7 +11,8 @@ FlatRef pte_end(PteFile *e)
     return flat_end(e->flat);
 }
 
-/* Where a vector with these bytes lies in the file, of items of a size, or a string; 0: nowhere. */
+/* Returns the entry of a vector with these bytes and this item size, or of a string, whose item
+ * size is 0.  Its number is the place in the file; 0: it is not there yet. */
 static TableItem *shared(PteFile *e, size_t item_size, const void *bytes, size_t n)
 {
     assert(item_size < sizeof e->shared / sizeof *e->shared);
@@ -48,7 +49,7 @@ static int push_value(Plan *p, ValueType type, FlatRef table)
     return p->n_values - 1;
 }
 
-/* A number, string or list: a value whose table has the one field that `set` and `bits` or `ref` give. */
+/* Makes a number, string or list: a value whose table has one field, which is `bits` or `ref`. */
 static int scalar_value(Plan *p, ValueType type, uint64_t bits, FlatRef ref)
 {
     Flat *f = p->file->flat;
@@ -62,7 +63,7 @@ static int scalar_value(Plan *p, ValueType type, uint64_t bits, FlatRef ref)
     return push_value(p, type, pte_end(p->file));
 }
 
-/* The EValue it is, + 1; 0: none yet. */
+/* Returns the entry of a literal.  Its number is its EValue + 1; 0: there is none yet. */
 static TableItem *known_literal(Plan *p, ValueType type, uint64_t bits)
 {
     uint64_t key[2] = {type, bits};
@@ -100,7 +101,8 @@ static int literal_double(Plan *p, double v)
     return literal(p, VALUE_DOUBLE, bits);
 }
 
-/* A vector or string is the field; the file keeps equal ones once, so its place names it. */
+/* Returns the literal whose field is a vector or string.  The file stores equal ones once, so its
+ * place identifies it. */
 static int literal_ref(Plan *p, ValueType type, FlatRef ref)
 {
     TableItem *known = known_literal(p, type, ref);
@@ -164,7 +166,8 @@ static bool is_contiguous(Type t)
     return true;
 }
 
-/* The largest sizes, as a .pte keeps them. */
+/* Computes the upper bounds of sizes, which a .pte stores.  Returns false if there are none, or the
+ * tensor has strides, which is reported. */
 static bool upper_sizes(PteFile *e, Type t, int32_t size[MAX_RANK], Loc loc)
 {
     assert(t.rank >= 0 && t.rank <= MAX_RANK);
@@ -254,7 +257,8 @@ static bool state_is_sound(PteFile *e, const State *st, int64_t n)
     return n == 0 || pte_has_bytes(e, st, n);
 }
 
-/* A constant, or memory of the plan with an initial value unless that is zero. */
+/* Makes the tensor of a state: a constant, or memory of the plan, which has an initial value unless
+ * that is zero. */
 static int state_value(Plan *p, const State *st)
 {
     PteFile *e = p->file;
@@ -321,7 +325,8 @@ static int bad_argument(Scope *s, const Node *n, const SchemaArg *want, const ch
     return 0;
 }
 
-/* A value where the schema wants a number must be one that a prim op wrote, of the very type. */
+/* Returns the value for an argument that must be a number.  The value must be a number that a
+ * prim op wrote, of exactly this type. */
 static int number_operand(Scope *s, const Node *n, const SchemaArg *want, const Value *v)
 {
     EtcDtype t = want->type == SCH_FLOAT ? ETC_F64 : want->type == SCH_BOOL ? ETC_BOOL : ETC_I64;
@@ -372,7 +377,7 @@ static int tensors(Scope *s, const Node *n, const SchemaArg *want, const Arg *li
     return literal_ref(p, VALUE_OPT_TENSOR_LIST, shared_vector(p->file, item, (size_t)count, 4));
 }
 
-/* The elements of an int list are EValues of their own, so that prim ops may write them. */
+/* Makes an int list.  Its elements are EValues, so that prim ops may write them. */
 static int ints(Scope *s, const Node *n, const SchemaArg *want, const Arg *list)
 {
     PteFile *e = s->plan->file;
@@ -424,7 +429,8 @@ static int list_value(Scope *s, const Node *n, const SchemaArg *want, const Arg 
     }
 }
 
-/* Layouts and memory formats travel as numbers; kernels know the plain ones only. */
+/* Returns a layout or memory format, which is stored as a number.  Kernels know only the plain
+ * ones. */
 static int format(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
 {
     static const struct {

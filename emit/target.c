@@ -1,10 +1,11 @@
-/* target.c -- the CPUs that C is written for, one row each, wider vectors behind narrower ones. */
+/* target.c -- the CPUs for which C is written, one row each.  Wider vectors come after narrower
+ * ones. */
 #include "emit/emit.h"
 #include <string.h>
 
 enum { WORK_BYTES = 65536, MCU_WORK_BYTES = 8192 };
 
-/* Their files compile for any machine, so that the same bits can be had there. */
+/* The files for these rows compile for any machine, which then computes the same bits. */
 #define FIXED_POINT(cpu, set, compiler, bytes)                                          \
     {                                                                                   \
         .name = cpu, .isa = "plain", .mcu = set, .build = compiler, .vector_bytes = 16, \
