@@ -284,8 +284,7 @@ int64_t blocks_bound(Blocks b, Arena *tmp)
     return most;
 }
 
-/* -- what operators need whole
- * ------------------------------------------------------------------- */
+/* -- what operators need whole ---------------------------------------------------------------- */
 
 typedef struct Touched {
     const Value *v;

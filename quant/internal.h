@@ -6,8 +6,7 @@
 #include "ir/views.h"
 #include "quant/quant.h"
 
-/* -- annotate.c: the format of each node and value
- * ---------------------------------------------- */
+/* -- annotate.c: the format of each node and value -------------------------------------------- */
 
 /* How a node is computed. */
 typedef enum Mode {
@@ -99,8 +98,7 @@ bool weights_of(const Node *n, Weighted *v);
 bool is_weight(const Value *v); /* it is f32 and constant, and its bytes are available */
 bool is_class(const Node *n, const char *quant); /* its row has this in the column `quant` */
 
-/* -- samples.c
- * ------------------------------------------------------------------------------------- */
+/* -- samples.c -------------------------------------------------------------------------------- */
 
 typedef struct Turns Turns;
 

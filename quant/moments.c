@@ -154,8 +154,7 @@ void moments_end(const Annotation *a, Statistics *to)
     moments_add(a, to);
 }
 
-/* -- before their end: sums, sums of squares, largest magnitudes, how many
- * -------------------------- */
+/* -- before their end: sums, sums of squares, largest magnitudes, how many -------------------- */
 
 static const char *part_key(int nth, Arena *a)
 {

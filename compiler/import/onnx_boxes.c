@@ -2,8 +2,7 @@
 #include "compiler/import/onnx.h"
 #include <string.h>
 
-/* -- the boxes that stay
- * ------------------------------------------------------------------------ */
+/* -- the boxes that stay ---------------------------------------------------------------------- */
 
 /* Reads input i, which must be a known number. */
 static bool threshold(OnnxNode *n, int i, float *out)
@@ -60,8 +59,7 @@ bool onnx_nms(OnnxNode *n)
                                              (double)iou, limit));
 }
 
-/* -- parts of an image by boxes
- * ------------------------------------------------------------------ */
+/* -- parts of an image by boxes --------------------------------------------------------------- */
 
 /* Returns whether positions are aligned to pixels' centres; -1: an error was reported. */
 static int is_aligned(OnnxNode *n)

@@ -199,8 +199,7 @@ bool onnx_one_hot(OnnxNode *n)
     return on && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", is, on, off));
 }
 
-/* -- places that other tensors tell
- * ------------------------------------------------------------- */
+/* -- places that other tensors tell ----------------------------------------------------------- */
 
 /* x along an axis in the order of indices that broadcast over it. */
 static Value *gathered(OnnxNode *n, Value *x, int axis, Value *at, Dim size)

@@ -260,8 +260,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
     x_define(w, v, CHANNELS_LAST, out);
 }
 
-/* -- batch norm in f16
- * -------------------------------------------------------------------------- */
+/* -- batch norm in f16 ------------------------------------------------------------------------ */
 
 /* One in f32 was folded before. */
 bool xnn_takes_batch_norm(const Node *n, Refusal *r)
