@@ -4,22 +4,22 @@
 
 #include <stdbool.h>
 
-typedef struct CIsa {      /* an instruction set, in the order in which they are chosen */
+typedef struct CIsa {      /* an instruction set; the first whose condition is true is chosen */
     const char *name;      /* "avx2" */
-    const char *condition; /* of #if, where those before do not hold; "" is the last's */
+    const char *condition; /* the condition for #if; "" for the last set */
 } CIsa;
 
 typedef struct CHeader {
     const char *name;            /* "core.h" */
-    int first, last;             /* the sets whose text it is, in c_isa */
-    const unsigned char *packed; /* its chunks one behind the other, each with a '\\0', as zlib */
-    unsigned n_packed, n;        /* their bytes, and the text's */
+    int first, last;             /* the range in c_isa of the sets that the text is for */
+    const unsigned char *packed; /* its chunks in zlib's format, each followed by a '\\0' */
+    unsigned n_packed, n;        /* the bytes of `packed` and of the text */
 } CHeader;
 
 typedef struct CChunk {
-    int header;       /* in c_header */
-    bool is_optional; /* wanted only by those who use a name it defines */
-    unsigned at;      /* where its text begins, in the header's */
+    int header;       /* its index in c_header */
+    bool is_optional; /* only files that use a name of the chunk need it */
+    unsigned at;      /* the offset of its text in that of the header */
 } CChunk;
 
 typedef struct CName { /* a function or table and a chunk that defines it; sorted by name */
@@ -27,13 +27,13 @@ typedef struct CName { /* a function or table and a chunk that defines it; sorte
     int chunk;
 } CName;
 
-typedef struct CRow {               /* of pointwise.def */
+typedef struct CRow {               /* a row of pointwise.def */
     const char *name, *kind, *expr; /* "add", "BINARY", "a + (p * b)" */
 } CRow;
 
 extern const CIsa c_isa[];
 extern const CHeader c_header[];
-extern const CChunk c_chunk[]; /* in the order in which they may be pasted */
+extern const CChunk c_chunk[]; /* in an order in which they can be written to a file */
 extern const CName c_name[];
 extern const CRow c_row[]; /* in the order of the file */
 extern const int c_n_isas, c_n_headers, c_n_chunks, c_n_names, c_n_rows;

@@ -1,5 +1,5 @@
-/* c_scalar.h -- what rows of pointwise.def use, for one double or one integer that wraps; and
- * sizes as the compiler computes them. */
+/* c_scalar.h -- the functions that rows of pointwise.def use, for one double or one integer that
+ * wraps; and functions that compute sizes as the compiler does. */
 #ifndef ETC_C_SCALAR_H
 #define ETC_C_SCALAR_H
 
@@ -174,19 +174,19 @@ ETC_INLINE uint64_t etc_vsign_wrap(uint64_t a)
     return ((int64_t)a < 0) ? UINT64_MAX : ((a != 0u) ? 1u : 0u);
 }
 
-/* Truncates; what no int64 holds becomes INT64_MIN. */
+/* Truncates d.  A number that no int64 can hold becomes INT64_MIN. */
 ETC_INLINE int64_t etc_trunc_f64(double d)
 {
     return ((d >= -9223372036854775808.0) && (d < 9223372036854775808.0)) ? (int64_t)d : INT64_MIN;
 }
 
-/* Towards minus infinity. */
+/* Returns a / b, rounded towards minus infinity. */
 ETC_INLINE int64_t etc_floordiv(int64_t a, int64_t b)
 {
     return (a / b) - ((((a % b) != 0) && ((a < 0) != (b < 0))) ? 1 : 0);
 }
 
-/* Sign of b. */
+/* Returns the remainder of a / b, with the sign of b. */
 ETC_INLINE int64_t etc_mod(int64_t a, int64_t b)
 {
     return a - (etc_floordiv(a, b) * b);
