@@ -15,8 +15,8 @@
  *   ETC_SIGNED_TERMS              1: etc_dot reads the bytes of x as signed; 0: as unsigned; the
  *                                 bytes of w are always signed
  *
- *   etc_load_part, etc_store_part        load or store the first n floats; n is below ETC_LANES and
- *                                        may be negative; load sets the other lanes to zero
+ *   etc_load_part, etc_store_part        load or store the first n floats; n is less than the lanes
+ *                                        and may be negative; load sets the other lanes to zero
  *   etc_at_least, etc_at_most            replace lanes with lo if a < lo, with hi if a > hi; keep
  *                                        NaN
  *   etc_within                           does both for numbers; zeros may change their sign
@@ -27,7 +27,7 @@
  *   etc_transpose4                       transposes four rows of four floats
  *
  *   etc_widen, etc_low_bytes             convert unsigned bytes to lanes, lanes to their low bytes
- *   etc_store_low_part                   stores the first n low bytes, 0 <= n < ETC_LANES
+ *   etc_store_low_part                   stores the first n low bytes, 0 <= n < lanes
  *   etc_put_bytes                        stores n vectors' low bytes (n: 1, 2 or all), plus `add`
  *   etc_widen_i8, etc_widen_half         convert int8 or binary16 to a vector of lanes
  *   etc_widen_eight                      converts eight unsigned bytes to 16-bit integers
