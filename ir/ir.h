@@ -642,8 +642,12 @@ typedef struct Uses {
     int *first;
     Node **user;   /* a node stands here once per operand */
     bool *escapes; /* by value index: an output or an update reads it */
+    int n_values;  /* values from this index on were made later */
 } Uses;
 Uses graph_uses(const Graph *g, Arena *tmp);
+/* Returns whether one operand of one node reads v, and no output or update.  A value that was made
+ * after graph_uses() does not count as read. */
+bool value_is_read_once(const Uses *u, const Value *v);
 
 /* -- schemas ----------------------------------------------------------------------------- */
 

@@ -37,11 +37,6 @@ static bool permutes_so(const Node *n)
     return ok;
 }
 
-static bool is_read_once(const Lower *l, const Value *v)
-{
-    return !l->uses.escapes[v->index] && l->uses.first[v->index + 1] - l->uses.first[v->index] == 1;
-}
-
 /* Rewrites the inputs of n.  If n is the only reader of a permute from channels-last, returns
  * the tensor before the permute, else NULL. */
 static Value *channels_last(Lower *l, Node *n)
@@ -49,7 +44,7 @@ static Value *channels_last(Lower *l, Node *n)
     const Value *given = first_operand(n);
     rewrite_inputs(&l->r, n);
     const Value *x = first_operand(n); /* its replacement by now */
-    bool ok = given && is_read_once(l, given) && x->def && permutes_so(x->def);
+    bool ok = given && value_is_read_once(&l->uses, given) && x->def && permutes_so(x->def);
     return ok ? arg_value(x->def, "self") : NULL;
 }
 

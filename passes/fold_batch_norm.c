@@ -71,17 +71,11 @@ static bool target_of(const Node *n, int axis, Weighted *t)
            (!t->w_axis || (t->bias && !t->is_conv));
 }
 
-static bool is_read_once(const Fold *f, const Value *v)
-{
-    return f->uses.first[v->index + 1] - f->uses.first[v->index] == 1 &&
-           !f->uses.escapes[v->index];
-}
-
 /* Returns whether factors and terms along this axis of x can be folded into the node that
  * computes x.  A value that was made in this walk has no entry in `uses`. */
 static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Weighted *t)
 {
-    if (x->index >= f->r.first_new || !x->def || !is_read_once(f, x) ||
+    if (x->index >= f->r.first_new || !x->def || !value_is_read_once(&f->uses, x) ||
         !target_of(x->def, axis, t))
         return false;
     return value_floats(t->w, -1) && (!t->bias || value_floats(t->bias, a->n)) &&

@@ -55,12 +55,6 @@ typedef struct Fuse {
 
 /* -- reading --------------------------------------------------------------------------------- */
 
-static bool is_read_once(const Fuse *f, const Value *v)
-{
-    return v->index < f->r.first_new && !f->u.escapes[v->index] &&
-           f->u.first[v->index + 1] - f->u.first[v->index] == 1;
-}
-
 static void note_level(Match *m, Type t)
 {
     if (t.rank >= 2 && t.rank - 2 <= MAX_BATCH && m->n_levels < MAX_LEVELS)
@@ -161,7 +155,7 @@ static bool read_sum(const Fuse *f, Match *m, const Node *n)
 static bool read_scores(const Fuse *f, Match *m, const Value *v)
 {
     Where c;
-    for (; is_read_once(f, v) && v->def; v = arg_value(v->def, "self")) {
+    for (; value_is_read_once(&f->u, v) && v->def; v = arg_value(v->def, "self")) {
         Node *n = v->def;
         note_level(m, v->type);
         if (n->op == OP_ADD_TENSOR)
@@ -206,7 +200,7 @@ static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swappe
 {
     int64_t axis;
     Where c;
-    for (const Value *x; v->def && (v == m->guarded || is_read_once(f, v)); v = x) {
+    for (const Value *x; v->def && (v == m->guarded || value_is_read_once(&f->u, v)); v = x) {
         Node *n = v->def;
         note_level(m, v->type);
         if (where_read(n, &c)) {

@@ -22,12 +22,6 @@ typedef struct Fixed {
     Uses u;
 } Fixed;
 
-static bool is_read_once(const Fixed *f, const Value *v)
-{
-    return v->index < f->r.first_new && !f->u.escapes[v->index] &&
-           f->u.first[v->index + 1] - f->u.first[v->index] == 1;
-}
-
 static bool read_points(const Node *n, bool undoes, QParams *p)
 {
     return n && qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
@@ -214,11 +208,11 @@ static bool look(Fixed *f, Node *n)
     rewrite_inputs(&f->r, n);
     if (is_cast(n))
         return scale_cast(f, n);
-    if (!read_points(n, false, &to) || !to.x->def || !is_read_once(f, to.x))
+    if (!read_points(n, false, &to) || !to.x->def || !value_is_read_once(&f->u, to.x))
         return true;
     const Node *at = to.x->def;
     const Value *scaled = read_scaling(at, &by);
-    if (scaled && scaled->def && is_read_once(f, scaled))
+    if (scaled && scaled->def && value_is_read_once(&f->u, scaled))
         at = scaled->def;
     if (!strcmp(op_c(at->op), "matmul") && at->out[0]->type.rank == 3)
         return fuse_matmul(f, n, at, by, &to);

@@ -37,13 +37,6 @@ typedef struct Fuse {
 
 /* -- reading --------------------------------------------------------------------------------- */
 
-/* Returns whether v is a value of the graph as it was that one node reads, once. */
-static bool is_read_once(const Fuse *f, const Value *v)
-{
-    return v->index < f->r.first_new && !f->u.escapes[v->index] &&
-           f->u.first[v->index + 1] - f->u.first[v->index] == 1;
-}
-
 static bool is_byte(EtcDtype t)
 {
     return t == ETC_I8 || t == ETC_U8;
@@ -580,7 +573,7 @@ static bool look_softmax(Fuse *f, Node *n)
     QParams from, to;
     int64_t dim;
     Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
-    const Node *user = is_read_once(f, v) ? f->u.user[f->u.first[v->index]] : NULL;
+    const Node *user = value_is_read_once(&f->u, v) ? f->u.user[f->u.first[v->index]] : NULL;
     if (!x || (user && read_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
         return true;
     return put_softmax(f, n, n, x, from.scale, NULL, 1);
@@ -591,7 +584,7 @@ static const Node *softmax_of(const Fuse *f, const Value *given, const QParams *
                               QParams *from)
 {
     const Node *s = to->x->def;
-    if (!is_softmax(f, s) || !is_read_once(f, given))
+    if (!is_softmax(f, s) || !value_is_read_once(&f->u, given))
         return NULL;
     *x = read_dequantize(arg_value(s, "self"), from);
     return *x ? s : NULL;
@@ -604,9 +597,9 @@ static bool look_quantize(Fuse *f, Node *n, const Value *given)
     if (!read_points(n, false, &to) || to.x->type.dtype != ETC_F32)
         return true;
     Node *product = product_of(to.x);
-    if (product && is_read_once(f, given))
+    if (product && value_is_read_once(&f->u, given))
         return fuse_quantize(f, n, product, &to);
-    if (is_read_once(f, given) && read_mean(f, to.x, &from, &mean))
+    if (value_is_read_once(&f->u, given) && read_mean(f, to.x, &from, &mean))
         return fuse_mean(f, n, &mean, &from, &to);
     Value *x;
     const Node *softmax = softmax_of(f, given, &to, &x, &from);
@@ -625,7 +618,7 @@ static bool look(Fuse *f, Node *n)
     if (n->op == OP_QUANTIZE_PER_TENSOR)
         return look_quantize(f, n, given);
     Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
-    if (product && is_read_once(f, given) && read_clamp(n, &c))
+    if (product && value_is_read_once(&f->u, given) && read_clamp(n, &c))
         return fuse_clamp(f, n, product, &c);
     if (is_softmax(f, n))
         return look_softmax(f, n);
@@ -662,11 +655,12 @@ static bool look_range(Fuse *f, Node *n)
 {
     QParams to, from;
     Clamp c;
-    if (!read_points(n, false, &to) || !is_whole(&to) || !to.x->def || !is_read_once(f, to.x) ||
-        !read_clamp(to.x->def, &c) || !is_read_once(f, c.x))
+    if (!read_points(n, false, &to) || !is_whole(&to) || !to.x->def ||
+        !value_is_read_once(&f->u, to.x) || !read_clamp(to.x->def, &c) || !value_is_read_once(&f->u, c.x))
         return true;
     Value *y = read_dequantize(c.x, &from);
-    bool fits = y && is_product(y->def) && is_read_once(f, y) && qparams_equal(&to, &from);
+    bool fits = y && is_product(y->def) && value_is_read_once(&f->u, y) &&
+                qparams_equal(&to, &from);
     return !fits || narrow(f, n, y->def, &to, &c);
 }
 
@@ -676,7 +670,7 @@ static bool own_dequantize(Fuse *f, Node *n)
     QParams p;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i], *x = read_dequantize(v, &p);
-        if (!x || is_read_once(f, v) || value_is_const(x))
+        if (!x || value_is_read_once(&f->u, v) || value_is_const(x))
             continue;
         Value *own = qparams_build(f->r.g, n, v->def->loc, x, &p, f->r.d);
         if (!own)
