@@ -336,16 +336,7 @@ static void print_help(Command c, FILE *out)
 
 /* -- mistakes ---------------------------------------------------------------------------- */
 
-static bool usage(const Parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static bool usage(const Parser *p, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    const char *text = arena_print(p->arena, fmt, ap);
-    va_end(ap);
-    return diag_fault(p->diag, FAULT_USAGE, (Loc){0}, "%s", text);
-}
+#define usage(p, ...) diag_fault((p)->diag, FAULT_USAGE, (Loc){0}, __VA_ARGS__)
 
 static const char *did_you_mean(const Parser *p, const Near *n, const char *prefix)
 {

@@ -11,16 +11,7 @@ typedef struct Check {
     const char *name, *use; /* the name and the use of the command */
 } Check;
 
-static bool usage(const Check *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static bool usage(const Check *p, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    const char *text = arena_print(p->arena, fmt, ap);
-    va_end(ap);
-    return diag_fault(p->diag, FAULT_USAGE, (Loc){0}, "%s", text);
-}
+#define usage(p, ...) diag_fault((p)->diag, FAULT_USAGE, (Loc){0}, __VA_ARGS__)
 
 /* Checks the flags and the names of several models for one file. */
 static bool models_agree(const Check *p)
