@@ -2,10 +2,9 @@
  *
  *     rows OUT.c
  *
- * A row has numbers where ops.def has texts and functions: a text is found in one array, where equal
- * ones are the same, and a function in an array of those of its column.  So nothing in the rows is
- * relocated when the program starts.
- */
+ * A row has numbers where ops.def has texts and functions: a text is found in one array, where
+ * equal ones are the same, and a function in an array of those of its column.  So nothing in the
+ * rows is relocated when the program starts. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static const Row row[] = {
 
 enum { N_ROWS = sizeof row / sizeof *row, MAX_TEXTS = 5 * N_ROWS };
 
-/* Texts in the order in which they were first asked for. */
+/* Texts in the order in which they were first used. */
 typedef struct Texts {
     const char *text[MAX_TEXTS];
     int at[MAX_TEXTS], n, bytes;
@@ -40,7 +39,7 @@ static int find(const Texts *t, const char *s)
     return i;
 }
 
-/* The number of a text among others. */
+/* Returns the number of a text, and adds the text if it is new. */
 static int number(Texts *t, const char *s)
 {
     int i = find(t, s);
@@ -52,7 +51,7 @@ static int number(Texts *t, const char *s)
     return i;
 }
 
-/* Where a text stands; "none" is first. */
+/* Returns the offset of a text in row_text; "none" is at 0. */
 static int place(Texts *t, const char *s)
 {
     return t->at[number(t, s ? s : "none")];
@@ -63,7 +62,7 @@ static bool is_some(const char *s)
     return s && strcmp(s, "none") != 0;
 }
 
-/* Short texts are first, as rows have 16 bits for their places. */
+/* Writes the rows.  Short texts come first, because rows have 16 bits for their offsets. */
 static void write_rows(FILE *f, Texts *all, Texts *infer, Texts *cost, Texts *scratch)
 {
     number(all, "none");
@@ -98,7 +97,7 @@ static void write_functions(FILE *f, const char *type, const char *column, const
     fprintf(f, "};\n");
 }
 
-/* As numbers, since C promises no strings as long. */
+/* Writes the texts as numbers, because C does not guarantee such long strings. */
 static void write_texts(FILE *f, const Texts *t)
 {
     fprintf(f, "\nconst char row_text[] = {");

@@ -33,7 +33,7 @@ static Value *read_bytes(const Value *v, QParams *p)
     return v && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
 }
 
-/* libm would have to be loaded; v lies within 2^51 of 0. */
+/* Returns the integer nearest to v, ties to even, without libm.  |v| is at most 2^51. */
 static double nearest(double v)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
@@ -42,7 +42,8 @@ static double nearest(double v)
 
 /* -- products ---------------------------------------------------------------------------------- */
 
-/* x times or by a number; else NULL. */
+/* Returns x if n multiplies or divides x by a positive number, and sets *by to the factor; else
+ * NULL. */
 static const Value *read_scaling(const Node *n, double *by)
 {
     const char *expr = op_expr(n->op);
@@ -100,7 +101,8 @@ static double magnitude(double v)
     return v < 0 ? -v : v;
 }
 
-/* Floats of channels that are known; a norm without them has `otherwise`. */
+/* Reads the n floats of the constant v, one per channel, into *to.  If v is NULL, all of them are
+ * `otherwise`.  Returns false if the floats are not known. */
 static bool read_channels(Fixed *f, const Value *v, int64_t n, double otherwise, double **to)
 {
     *to = NEW(f->r.tmp, double, n);
@@ -115,7 +117,7 @@ static bool read_channels(Fixed *f, const Value *v, int64_t n, double otherwise,
     bool ok = true;
     for (int64_t i = 0; ok && i < n; i++) {
         (*to)[i] = ((const float *)state_elements(v->state))[i];
-        ok = magnitude((*to)[i]) < 1e30; /* also a number */
+        ok = magnitude((*to)[i]) < 1e30; /* this is false for NaN too */
     }
     return ok;
 }
@@ -128,8 +130,8 @@ static Value *constant(Fixed *f, const Node *n, const char *what, int64_t count,
     return graph_state(f->r.g, program_const(p, name, "", type_tensor(p, ETC_I32, 1, &dim), data));
 }
 
-/* The most bits behind the point of y's steps with which factors stay below 2^15 and offsets within
- * 2^30; 0: there are none. */
+/* Returns the most fraction bits with which the factors stay below 2^15 and the offsets within
+ * 2^30, in steps of y; 0: there are none. */
 static int fraction_of(const double *factor, const double *offset, int64_t n)
 {
     double most = 0, far = 0;
@@ -181,7 +183,7 @@ static bool fuse_norm(Fixed *f, Node *n, const Node *norm, const QParams *to)
 
 /* -- casts ------------------------------------------------------------------------------------- */
 
-/* Bytes as floats are what bytes of scale 1 stand for: so a loop reads them as it reads others. */
+/* Returns whether n casts bytes to floats.  This is a dequantize with scale 1. */
 static bool is_cast(const Node *n)
 {
     const Value *x = n->n_in == 1 ? first_operand(n) : NULL;

@@ -11,10 +11,10 @@
 typedef struct Split {
     Blocks b;
     const MemoryBanks *bank;
-    int *order;       /* of the blocks: who is asked first */
-    int *bank_of;     /* by block; -1: none yet */
-    int64_t *end;     /* by bank */
-    bool is_least;    /* one bank takes all, at the least end */
+    int *order;       /* the blocks, in the order in which they are placed */
+    int *bank_of;     /* by block: its bank; -1: it has none yet */
+    int64_t *end;     /* by bank: the bytes that are used */
+    bool is_least;    /* one bank takes all blocks, and its end is the lower bound */
     Arena *tmp;
 } Split;
 
@@ -47,8 +47,8 @@ static int *order_of(Blocks b, bool by_size, Arena *tmp)
 
 /* -- one bank ---------------------------------------------------------------------------------- */
 
-/* The blocks that no bank has yet, in their own order (NULL) or this one; their numbers in
- * `number`. */
+/* Returns the blocks that no bank has yet, in `order`, or in their own order if it is NULL.  Sets
+ * number[i] to the number of the i-th of them. */
 static Blocks left_of(const Split *s, const int *order, int *number)
 {
     Blocks left = {NEW(s->tmp, Block, s->b.n + 1), 0};
@@ -70,7 +70,8 @@ static void take(Split *s, int k, Blocks some, const int *number)
     }
 }
 
-/* Packs the blocks again, as only these share the bank, and keeps what ends lower. */
+/* Packs the blocks again, since only these share the bank, and keeps the layout with the lower
+ * end. */
 static int64_t pack_tighter(Blocks some, int64_t end, Arena *tmp)
 {
     bool is_least;

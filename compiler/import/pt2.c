@@ -385,7 +385,7 @@ bool import_weights(Program *p, const char *path, const ImportOptions *o, Diag *
 
 /* -- kinds ------------------------------------------------------------------------------- */
 
-/* Whether a FlatBuffers file has an identifier of these two letters and a number. */
+/* Returns whether a FlatBuffers file has an identifier of these two letters and a number. */
 static bool is_of(const char *s, const char *letters)
 {
     return !memcmp(s + 4, letters, 2) && isdigit((unsigned char)s[6]);
