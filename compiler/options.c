@@ -252,7 +252,7 @@ static const Flag flag_row[] = {
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass, and compare"},
     {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, any, NULL,
-     "print and parse the program after every pass"},
+     "verify, print and parse the program after every pass"},
     {"dump-ir", 0, FLAG_TEXT, AT(dump_ir), BUILDS | OPT | SAME, is_dump, "after:PASS|all",
      "print the program to stdout after a pass"},
     {"dump-data", 0, FLAG_OUT, AT(dump_data), BUILDS | OPT, any, "FILE",
