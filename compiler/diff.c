@@ -23,7 +23,7 @@ typedef struct Side {
     EtcTensor **out, **update;
 } Side;
 
-/* How far b is from a.  The relative error of an element is its error over |a|; 0 if a is 0. */
+/* This says how far b is from a.  The relative error of an element is its error over |a|; 0 if a is 0. */
 typedef struct Error {
     bool seen, same_sizes, same;
     double most_abs, most_rel;

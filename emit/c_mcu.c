@@ -210,8 +210,8 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
         (int)more[1], (int)more[2]);
 }
 
-/* How a convolution is computed: its core, its weights, its scratch (`bytes`), and fields of its
- * geometry. */
+/* Says how a convolution is computed: with which core, weights, scratch (`bytes`), and fields of
+ * its geometry. */
 typedef struct Plan {
     const char *core, *weights;
     int64_t k, band, bytes, group_bytes; /* group_bytes: the size of the weights of a group */

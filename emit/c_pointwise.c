@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* How elements are computed: in whole vectors; in vectors of which only one lane is used, if an
+/* Elements are computed in whole vectors; in vectors of which only one lane is used, if an
  * operand has another dtype; in double; in 64 bits that wrap. */
 typedef enum Kind { VECTORS, LANES, DOUBLES, INTEGERS } Kind;
 

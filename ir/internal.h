@@ -13,7 +13,7 @@
 #include "ir/ops.def"
 InferFn infer_none;
 
-/* What the numbers in a row of op_info stand for; ir/rows.c writes these tables. */
+/* The numbers in a row of op_info are places in these tables, which ir/rows.c writes. */
 extern const char row_text[];
 extern InferFn *const row_infer[];
 extern CostFn *const row_cost[];

@@ -376,7 +376,7 @@ ARG_BY_NAME(Arg, get, (const Node *n, const char *s), (n, arg_find(n, s)))
 
 /* -- nested graphs: region.c --------------------------------------------------------------- */
 
-/* How often a node runs its nested graphs: each of them once, only one of them, or again and again
+/* A node runs each of its nested graphs once, only one of them, or runs them again and again
  * in a loop, whose trip count may be unknown until it ends. */
 typedef enum RegionKind { REGION_ONCE, REGION_ONE_OF, REGION_LOOP } RegionKind;
 

@@ -242,8 +242,8 @@ typedef struct RowSplit {
  * `rows`. */
 bool rows_split(Type t, int64_t rows, RowSplit *s);
 
-/* What is needed of an operand to compute some rows of result 0: the same rows of it (ROWS_CUT),
- * all of it (ROWS_WHOLE), or it is unknown (ROWS_NONE). */
+/* Some rows of result 0 need the same rows of an operand (ROWS_CUT), all of it (ROWS_WHOLE), or
+ * rows that are unknown (ROWS_NONE). */
 typedef enum RowAccess { ROWS_NONE, ROWS_WHOLE, ROWS_CUT } RowAccess;
 RowAccess access_rows(const Node *n, int i, RowSplit s); /* s divides result 0 */
 

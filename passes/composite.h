@@ -79,7 +79,7 @@ typedef struct RuleBody {
 int rule_find(const char *name); /* the number of a composite; -1: there is none */
 const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: it has an error, reported */
 
-/* What is wrong with a rule that a user wrote, and the text where it was noticed. */
+/* Says what is wrong with a rule that a user wrote, and the text where this was noticed. */
 typedef struct RuleFault {
     const char *what, *at;
 } RuleFault;

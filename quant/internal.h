@@ -8,7 +8,7 @@
 
 /* -- annotate.c: the format of each node and value -------------------------------------------- */
 
-/* How a node is computed. */
+/* This says how a node is computed. */
 typedef enum Mode {
     MODE_FLOAT,
     MODE_STATIC,  /* with integers whose scales are known beforehand */
@@ -248,7 +248,7 @@ void rescale_all(Annotation *a);
 
 /* -- gptq.c ------------------------------------------------------------------------------------ */
 
-/* What all nodes that read one operand share: the factorized Gram matrices. */
+/* All nodes that read one operand share these factorized Gram matrices. */
 typedef struct Gptq {
     const Products *of;
     struct GptqBlock *block;

@@ -196,7 +196,7 @@ static void add_rows(double *gram, const float *x, int64_t n, int rows)
             add_edge(gram, x, n, rows, i, j);
 }
 
-/* How many of a sample's positions are taken. */
+/* Returns how many of a sample's positions are taken. */
 static int64_t rows_of(const Products *p, int64_t positions, int n_samples)
 {
     const int64_t want = (p->window.rows * p->n + n_samples - 1) / n_samples;

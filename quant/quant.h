@@ -33,7 +33,7 @@ typedef enum Algorithm { /* bits */
 
 typedef enum Granularity { PER_TENSOR, PER_CHANNEL, PER_GROUP, PER_TOKEN } Granularity;
 
-/* How the activations or the weights of a node are stored: dtype ETC_F32 (unchanged), ETC_F16, or
+/* This says how the activations or the weights of a node are stored: dtype ETC_F32 (unchanged), ETC_F16, or
  * ETC_I8 with 8 or 4 bits. */
 typedef struct QuantFormat {
     EtcDtype dtype;

@@ -341,7 +341,7 @@ static void compare(const Value *v, EtcTensor *t, void *ctx)
     turn_leave(p->turn, i);
 }
 
-/* How many rows of t have their largest element where the labels from row `first` on say. */
+/* Counts the rows of t whose largest element is where the labels from row `first` on say. */
 static int64_t count_right(const QuantReport *r, const EtcTensor *t, int64_t first)
 {
     const int64_t n = t->dim[t->rank - 1], rows = n ? etc_numel(t) / n : 0;

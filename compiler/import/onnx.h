@@ -42,7 +42,7 @@ typedef struct OnnxSequence {
     struct OnnxValue **item;
 } OnnxSequence;
 
-/* What a name of a graph stands for.  A tensor has at least one of the first three; the others
+/* The thing that a name of a graph stands for.  A tensor has at least one of the first three; the others
  * are made from it when they are needed. */
 typedef struct OnnxValue {
     Value *value;
@@ -60,8 +60,8 @@ typedef struct OnnxScope {
     Table values; /* name -> OnnxValue */
     struct Onnx *in;
     Graph *graph; /* the graph of the IR if it is a nested one, else NULL */
-    /* What a nested graph reads of outer graphs becomes its inputs: the outer values and the
-     * inputs. */
+    /* Values of outer graphs that a nested graph reads become its inputs: the outer values, and
+     * these inputs. */
     Value **captured, **within;
     int n_captured, n_within;
     struct OnnxNode *call; /* the node that calls this function, else NULL */

@@ -240,7 +240,8 @@ static bool read_pool(OnnxNode *n, Value *x, Window *w)
     return given == w->axes ? read_window(n, x, w) : onnx_wrong(n, "has no kernel_shape of its axes");
 }
 
-/* How many windows there are along axis i; one that would begin in the padding behind is none. */
+/* Counts the windows along axis i.  A window that would begin in the padding behind the data does
+ * not count. */
 static Dim count_windows(OnnxNode *n, const Window *w, int i, Dim size)
 {
     Program *p = n->in->program;

@@ -70,7 +70,7 @@ static bool is_outside(const Sampling *s, Axis a, int64_t i)
     return !strcmp(s->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(a.in - 1));
 }
 
-/* How much each element of x counts in element i of the result. */
+/* Gives the weight of each element of x in element i of the result. */
 static void weigh(const Sampling *s, Axis a, int64_t i, float *row)
 {
     double at = source(s, a, i), whole = 0;

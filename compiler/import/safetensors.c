@@ -156,7 +156,7 @@ static bool take(const Tensors *t, State *s, const Json *at)
     return true;
 }
 
-/* What is missing lies where another state's bytes do, or is nowhere. */
+/* Takes the bytes of another state that shares them.  Returns false if there is none. */
 static bool take_shared(const Tensors *t, State *s, const Table *by_place)
 {
     const char *place = arena_printf(t->tmp, "%s+%lld", s->file, (long long)s->offset);
@@ -181,7 +181,8 @@ static bool note_place(const Tensors *t, State *s, Table *by_place)
     return true;
 }
 
-/* What the file has by a name, or by the one that its writer says is the same; NULL: nothing. */
+/* Finds the entry with a name, or with the name that the writer gives as the same.  NULL: there
+ * is none. */
 static const Json *find_entry(const Tensors *t, const char *name)
 {
     const Json *at = table_find_text(&t->entries, name);

@@ -18,7 +18,7 @@ typedef struct Storage {
     bool is_read;    /* false: reported */
 } Storage;
 
-/* Where the config says that a tensor lies. */
+/* The place of a tensor, as the config says it. */
 typedef struct Entry {
     Archive *archive;
     const char *member; /* of the archive: a storage's bytes */

@@ -4,7 +4,7 @@
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 
-/* Which sizes may be symbolic: none, the first, all except the channels of images [n, c, ...],
+/* Says which sizes may be symbolic: none, the first, all except the channels of images [n, c, ...],
  * any. */
 typedef enum Open { ALL_KNOWN, OPEN_BATCH, OPEN_IMAGE, OPEN_ANY } Open;
 

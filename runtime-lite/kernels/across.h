@@ -201,7 +201,7 @@ ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float 
  * next. */
 #define ETC_NEAR_WEIGHTS 262144
 
-/* How x is read.  Usually it is copied into one plane per channel, which holds `rows` padded rows
+/* This says how x is read.  Usually x is copied into one plane per channel, which holds `rows` padded rows
  * for each of the ny x nx phases of the stride.  If `in_place` is set, x is read where it is, and
  * all pixels count as one row. */
 typedef struct EtcPlanes {
