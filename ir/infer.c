@@ -221,9 +221,12 @@ bool dims_agree(const Node *n, Dim a, Dim b)
 
 bool dim_at_least(const Node *n, Dim a, Dim b)
 {
-    if (!a.expr && !b.expr)
-        return a.value >= b.value;
-    return holds(program_of(n), n, a, false, b);
+    int64_t least, most, of_b;
+    dim_range(a, &least, &most);
+    dim_range(b, &most, &of_b);
+    if (!dim_is_bad(b) && least >= of_b)
+        return true;
+    return (a.expr || b.expr) && holds(program_of(n), n, a, false, b);
 }
 
 bool dim_divides(const Node *n, int64_t k, Dim d)

@@ -655,8 +655,9 @@ void dim_range(Dim d, int64_t *lo, int64_t *hi)
     *lo = *hi = d.expr ? d.expr->constant : d.value;
     for (int i = 0; d.expr && i < d.expr->n; i++) {
         const Term *t = &d.expr->term[i];
-        Range r = {t->coef, t->coef};
-        for (int k = 0; k < t->n; k++)
+        int k = t->coef == 1 && t->n;
+        Range r = k ? atom_range(t->factor[0]) : (Range){t->coef, t->coef};
+        for (; k < t->n; k++)
             r = range_mul(r, atom_range(t->factor[k]));
         *lo = clamped_add(*lo, r.lo);
         *hi = clamped_add(*hi, r.hi);

@@ -406,11 +406,25 @@ static bool read_dims(Pt2 *p, Loc loc, const char *value, const Json *list, cons
     return true;
 }
 
+/* Returns whether the stride of each axis is the product of the sizes behind it. */
+static bool is_dense(Program *p, int rank, const Dim *dim, const Dim *stride)
+{
+    Dim product = DIM(1);
+    for (int i = rank - 1; i >= 0; i--) {
+        if (!dim_equal(stride[i], product) && !dim_equal(dim[i], DIM(1)))
+            return false;
+        product = i ? dim_mul(p, product, dim[i]) : product;
+    }
+    return true;
+}
+
 /* Returns whether the strides are those of a dense tensor; torch may count an empty dimension as
  * one. */
 static bool is_contiguous(Program *p, int rank, const Dim *dim, const Dim *stride)
 {
     Dim plain = DIM(1), least_one = DIM(1);
+    if (is_dense(p, rank, dim, stride))
+        return true;
     for (int i = 0; i < rank; i++)
         if (dim_equal(dim[i], DIM(0)))
             return true;
