@@ -213,8 +213,9 @@ const uint8_t *join_pieces(const OutFile *f, Arena *a, size_t *n)
         *n += (size_t)(f->piece[i].n + f->piece[i].zeros);
     uint8_t *bytes = NEW(a, uint8_t, *n < 256 ? 256 : *n), *to = bytes; /* >= 256: it is aligned */
     for (int i = 0; i < f->n; i++) {
-        assert(!f->piece[i].make);
-        if (f->piece[i].n)
+        if (f->piece[i].make)
+            f->piece[i].make(f->piece[i].data, 0, f->piece[i].n, to);
+        else if (f->piece[i].n)
             memcpy(to, f->piece[i].data, (size_t)f->piece[i].n);
         to += f->piece[i].n + f->piece[i].zeros;
     }

@@ -10,14 +10,13 @@
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* `n` bytes at `data`, then `zeros` zero bytes.  If `make` is not NULL, the bytes are computed
- * while the file is written: make writes the bytes from .. from + n - 1 of the piece to `to`,
- * and gets `data`.  Its `from` and `n` are multiples of 4. */
+/* `n` bytes at `data`, then `zeros` zero bytes.  If `make` is not NULL, it makes the bytes from
+ * `data` while the file is written. */
 typedef struct OutPiece {
     const void *data;
     int64_t n;
     int64_t zeros;
-    void (*make)(const void *data, int64_t from, int64_t n, uint8_t *to);
+    MakeBytes *make;
 } OutPiece;
 
 typedef struct OutFile {

@@ -49,14 +49,22 @@ static const BankItem *segment_item(const PteFile *e, int i)
     return i < e->blobs.n ? &e->blobs.item[i] : &e->named.item[i - e->blobs.n];
 }
 
-static FlatRef named_row(PteFile *e, const char *key, const void *data, int64_t n_bytes)
+/* Adds a row of named data; `item` is its index in e->named. */
+static FlatRef named_row(PteFile *e, const char *key, int item)
 {
-    int segment = 1 + e->blobs.n + bank_add(&e->named, e->arena, data, n_bytes);
+    int segment = 1 + e->blobs.n + item;
     FlatRef name = shared_string(e, key);
     flat_begin(e->flat, N_NAMED_SLOTS);
     flat_ref(e->flat, NAMED_KEY, name);
     flat_u32(e->flat, NAMED_SEGMENT, (uint32_t)segment);
     return pte_end(e);
+}
+
+static int named_state(PteFile *e, const State *s)
+{
+    const int64_t n = type_bytes(s->type);
+    return s->make ? bank_add_made(&e->named, e->arena, s->source, n, s->make)
+                   : bank_add(&e->named, e->arena, s->data, n);
 }
 
 /* Makes the table of named data: the weights of delegates, the name of a library that computed
@@ -70,13 +78,16 @@ static FlatRef named_data(PteFile *e)
     for (int i = 0; i < p->n_states; i++) {
         const State *s = p->state[i];
         if (s->kind == ST_NAMED)
-            row[n++] = named_row(e, s->fqn, s->data, type_bytes(s->type));
+            row[n++] = named_row(e, s->fqn, named_state(e, s));
     }
     if (p->session->fast_library)
-        row[n++] = named_row(e, "etc.fast_calibrate", p->session->fast_library,
-                             (int64_t)strlen(p->session->fast_library));
+        row[n++] = named_row(e, "etc.fast_calibrate",
+                             bank_add(&e->named, e->arena,
+                                      (const uint8_t *)p->session->fast_library,
+                                      (int64_t)strlen(p->session->fast_library)));
     if (p->session->record)
-        row[n++] = named_row(e, PTE_REFIT_KEY, p->session->record, p->session->n_record);
+        row[n++] = named_row(e, PTE_REFIT_KEY, bank_add(&e->named, e->arena, p->session->record,
+                                                        p->session->n_record));
     return n ? flat_refs(e->flat, row, (size_t)n) : 0;
 }
 
@@ -136,9 +147,9 @@ typedef struct Pieces {
     int64_t end;
 } Pieces;
 
-static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
+static void made_piece(Pieces *p, int64_t at, const void *data, int64_t n, MakeBytes *make)
 {
-    OutPiece one = {.data = data, .n = n};
+    OutPiece one = {.data = data, .n = n, .make = make};
     assert(at >= p->end && n >= 0);
     if (p->out->n)
         p->out->piece[p->out->n - 1].zeros = at - p->end;
@@ -146,10 +157,20 @@ static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
     p->end = at + n;
 }
 
+static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
+{
+    made_piece(p, at, data, n, NULL);
+}
+
+static void item_piece(Pieces *p, const BankItem *i, int64_t at)
+{
+    made_piece(p, at, i->data, i->n, i->make);
+}
+
 static void bank_pieces(Pieces *p, const Bank *b, int64_t base)
 {
     for (int i = 0; i < b->n; i++)
-        piece(p, base + b->item[i].offset, b->item[i].data, b->item[i].n);
+        item_piece(p, &b->item[i], base + b->item[i].offset);
 }
 
 static void put_le(uint8_t *to, uint64_t v, int n)
@@ -194,7 +215,7 @@ static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *
         piece(&p, IDENT_END + HEADER, flat + IDENT_END, n - IDENT_END);
         bank_pieces(&p, &e->constants, base);
         for (int i = 0; i < e->blobs.n + e->named.n; i++)
-            piece(&p, base + at[1 + i], segment_item(e, i)->data, segment_item(e, i)->n);
+            item_piece(&p, segment_item(e, i), base + at[1 + i]);
         bank_pieces(&p, &e->mutables, base + at[last]);
         e->stats->flat_bytes = flat_bytes;
     }

@@ -56,9 +56,15 @@ int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
 
 /* -- bytes: bank.c ------------------------------------------------------------------------ */
 
+/* Computes bytes while a file is written, so that they are not held in memory: those from `from` to
+ * from + n - 1, of what `data` describes, go to `to`.  `from` and `n` are multiples of 4, except
+ * for an `n` that ends the bytes. */
+typedef void MakeBytes(const void *data, int64_t from, int64_t n, uint8_t *to);
+
 typedef struct BankItem {
     const uint8_t *data;
     int64_t n, offset; /* in bytes */
+    MakeBytes *make;   /* not NULL: the bytes are made from `data` */
 } BankItem;
 
 /* A sequence of byte strings, each at a multiple of `align`.  Equal strings are stored once. */
@@ -71,6 +77,8 @@ typedef struct Bank {
 
 /* Returns the index of these bytes in the bank.  `data` is not copied and must outlive the bank. */
 int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
+/* The same for n bytes that are made from `data`.  They are not compared with others. */
+int bank_add_made(Bank *b, Arena *a, const void *data, int64_t n, MakeBytes *make);
 
 /* -- numbers of 8 and 16 bits: half.c ---------------------------------------------------- */
 

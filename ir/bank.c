@@ -34,17 +34,21 @@ static bool differs(const Bank *b, const TableItem *known, const uint8_t *data, 
     return i && i->data != data && memcmp(i->data, data, (size_t)n);
 }
 
-int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n)
+int bank_add_made(Bank *b, Arena *a, const void *data, int64_t n, MakeBytes *make)
 {
     assert(n >= 0 && b->align > 0);
+    BankItem item = {data, n, round_up(b->size, b->align), make};
+    PUSH(a, b->item, b->n, item);
+    b->size = item.offset + n;
+    return b->n - 1;
+}
+
+int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n)
+{
     TableItem *known = by_samples(b, a, data, n);
     if (!known || differs(b, known, data, n))
         known = table_at(known_by(b, a, BY_ALL), n ? data : (const uint8_t *)"", (size_t)n);
-    if (!known->number) {
-        BankItem item = {data, n, round_up(b->size, b->align)};
-        PUSH(a, b->item, b->n, item);
-        b->size = item.offset + n;
-        known->number = b->n;
-    }
+    if (!known->number)
+        known->number = bank_add_made(b, a, data, n, NULL) + 1;
     return (int)known->number - 1;
 }

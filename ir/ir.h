@@ -121,6 +121,8 @@ typedef struct State {
     uint8_t *data;
     Arena *arena; /* that of the program */
     int64_t n_bytes;
+    MakeBytes *make; /* of kind ST_NAMED: not NULL if the bytes are made from `source`, and no `data` */
+    const void *source;
     int storage;   /* states with the same number share bytes; it is below program->n_storages */
     bool is_fixed; /* it is in no state_dict: a constant, or a buffer that is not persistent */
 } State;
@@ -228,6 +230,13 @@ State *program_const(Program *p, const char *stem, const char *fqn, Type type, v
 /* Makes a weight in a backend's layout, in the side file.  Its key is `fqn`, made unique.  A second
  * call with the same type and bytes returns the same state. */
 State *program_named(Program *p, const char *stem, const char *fqn, Type type, const void *data);
+/* The same for bytes that `make` makes from the n_source bytes at `source` when they are written.
+ * A second call with the same type, source and `make` returns the same state. */
+State *program_named_made(Program *p, const char *stem, const char *fqn, Type type,
+                          const void *source, int64_t n_source, MakeBytes *make);
+/* Returns the type_bytes(s->type) bytes of a state, or NULL if they are not at hand.  Bytes that are
+ * to be made are made in the arena. */
+const uint8_t *state_contents(const State *s, Arena *a);
 void program_keep_states(Program *p, const bool *keep); /* drops those with keep[index] false */
 
 Value *graph_value(Graph *g, const char *name, Type type);

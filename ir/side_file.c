@@ -23,7 +23,7 @@ void program_write_data(const Program *p, FILE *out)
     int n = 0;
     int64_t at = 0;
     for (int i = 0; i < p->n_states; i++)
-        if (is_made(p->state[i]) && p->state[i]->data)
+        if (is_made(p->state[i]) && (p->state[i]->data || p->state[i]->make))
             PUSH(tmp, made, n, p->state[i]);
     qsort(made, (size_t)n, n ? sizeof *made : 1, by_offset);
     for (int i = 0; i < n; i++) {
@@ -32,7 +32,7 @@ void program_write_data(const Program *p, FILE *out)
             fputc(0, out);
         if (at > made[i]->offset) /* two states share these bytes */
             continue;
-        fwrite(made[i]->data, 1, (size_t)bytes, out);
+        fwrite(state_contents(made[i], tmp), 1, (size_t)bytes, out);
         at += bytes;
     }
     arena_free(tmp);

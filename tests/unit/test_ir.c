@@ -683,6 +683,34 @@ Test(graph, replace_follows_chains)
     arena_free(a);
 }
 
+/* -- states ---------------------------------------------------------------------------------- */
+
+static void add_one(const void *data, int64_t from, int64_t n, uint8_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (uint8_t)(((const uint8_t *)data)[from + i] + 1);
+}
+
+/* Bytes that are made when they are written are compared by what they are made from. */
+Test(states, named_ones_are_shared_if_their_bytes_are_the_same)
+{
+    static const uint8_t one[8] = {1, 2, 3, 4, 5, 6, 7, 8}, again[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    Arena *a = arena_new();
+    Program *p = program_new(a, "p");
+    Type t = type_tensor(p, ETC_U8, 1, &DIM(8));
+    State *made = program_named_made(p, "w", "w", t, one, 8, add_one);
+    cr_expect_eq(program_named_made(p, "v", "v", t, again, 8, add_one), made);
+    State *plain = program_named(p, "w", "w", t, one);
+    cr_expect_neq(plain, made);
+    cr_expect_str_neq(plain->fqn, made->fqn);
+    cr_expect_eq(state_contents(plain, a), one);
+    cr_expect_null(made->data);
+    const uint8_t *bytes = state_contents(made, a);
+    for (int i = 0; i < 8; i++)
+        cr_expect_eq(bytes[i], i + 2);
+    arena_free(a);
+}
+
 /* -- nested graphs ---------------------------------------------------------------------- */
 
 static Program *nested_program(Arena *a, Diag *d)

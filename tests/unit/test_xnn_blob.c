@@ -60,7 +60,8 @@ static XnnNames names_of(const Program *p, EtcNamed *row)
     XnnNames names = {row, 0};
     for (int i = 0; i < p->n_states; i++) {
         const State *s = p->state[i];
-        EtcNamed named = {s->fqn, (uint32_t)strlen(s->fqn), s->data, (uint64_t)type_bytes(s->type)};
+        EtcNamed named = {s->fqn, (uint32_t)strlen(s->fqn), state_contents(s, p->arena),
+                          (uint64_t)type_bytes(s->type)};
         if (s->kind == ST_NAMED)
             row[names.n++] = named;
     }
