@@ -203,15 +203,20 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 /* -- constants ------------------------------------------------------------------------------- */
 
 /* Bytes as a named constant under these sizes. */
-uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
-                 int n_sizes, const Dim *size, int rank, const uint32_t *dim)
+uint32_t x_named(Lower *w, State *s, int rank, const uint32_t *dim)
 {
-    Program *p = w->body->program;
-    State *s = program_named(p, stem, fqn, type_tensor(p, t, n_sizes, size), data);
     uint32_t id = x_value(w, rank, dim);
     PUSH(w->x.arena, w->x.constant, w->x.n_constants, s);
     w->x.value[id].constant = w->x.n_constants;
     return id;
+}
+
+uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
+                 int n_sizes, const Dim *size, int rank, const uint32_t *dim)
+{
+    Program *p = w->body->program;
+    Type type = type_tensor(p, t, n_sizes, size);
+    return x_named(w, program_named(p, stem, fqn, type, data), rank, dim);
 }
 
 uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XnnType t,

@@ -63,6 +63,8 @@ uint32_t x_number(Lower *w, double v);
 /* a and a number; the result is one of a's sizes */
 uint32_t x_by_number(Lower *w, XnnKind kind, uint32_t a, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
+/* The value of a named state; its sizes may differ from those of the state. */
+uint32_t x_named(Lower *w, State *s, int rank, const uint32_t *dim);
 uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
                  int n_sizes, const Dim *size, int rank, const uint32_t *dim);
 void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32_t *dim,

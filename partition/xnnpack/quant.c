@@ -432,19 +432,21 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
 
 /* Two numbers a byte, the even column low, stored plus 8; columns are even in number, as some of
  * XNNPACK's packings take no others. */
-static uint8_t *packed(Lower *w, const int8_t *from, int64_t n)
+static void pack_halves(const void *data, int64_t from, int64_t n, uint8_t *to)
 {
-    uint8_t *to = NEW(w->body->program->arena, uint8_t, n / 2 + 1);
-    for (int64_t i = 0; i < n / 2; i++)
-        to[i] = (uint8_t)((from[2 * i] + 8) | (from[2 * i + 1] + 8) << 4);
-    return to;
+    const int8_t *q = (const int8_t *)data + 2 * from;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (uint8_t)((q[2 * i] + 8) | (q[2 * i + 1] + 8) << 4);
 }
 
 static uint32_t halves(Lower *w, const XWeight *from, const uint32_t *dim)
 {
-    Dim bytes[2] = {DIM(dim[0]), DIM(dim[1] / 2)};
-    const uint8_t *data = packed(w, (const int8_t *)from->data, (int64_t)dim[0] * dim[1]);
-    return x_bytes(w, from->state->name, from->state->fqn, data, ETC_U8, 2, bytes, 2, dim);
+    Program *p = w->body->program;
+    const Dim bytes[2] = {DIM(dim[0]), DIM(dim[1] / 2)};
+    State *s = program_named_made(p, from->state->name, from->state->fqn,
+                                  type_tensor(p, ETC_U8, 2, bytes), from->data,
+                                  (int64_t)dim[0] * dim[1], pack_halves);
+    return x_named(w, s, 2, dim);
 }
 
 static uint32_t groups(Lower *w, const XWeight *from, const Ints *k, const uint32_t *dim)
