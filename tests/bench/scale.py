@@ -2,8 +2,9 @@
 """How etc's time and memory grow with the model, on what synth.py writes.
 
     scale.py bench ETC WORK_FOLDER [GIB]          256 to 16,384 layers: time per stage and layer; shapes
-                                                  that quadratic steps stumble over; a model of GIB
-                                                  (8) GiB: anonymous memory
+                                                  that quadratic steps stumble over; anonymous memory
+                                                  for a model of GIB (8) GiB, and for one of 0.6 billion
+                                                  parameters with --recipe 8da4w
     scale.py test ETC WORK_FOLDER [CC [FLAG ...]] TAP: small ones compile, run, and agree with their
                                                   emitted C; weights are not copied
 
@@ -24,6 +25,8 @@ import synth  # noqa: E402
 
 SIZES = [256, 1024, 4096, 16384]
 MOST_ANON_MB = 256
+INT4 = ["--recipe", "8da4w", "--backend", "xnnpack"]
+INT4_GIB, INT4_ANON_MB = 2.25, 1e9 / (1 << 20)  # 0.6 billion parameters
 ROUNDS = 3
 
 
@@ -120,21 +123,27 @@ def bench_layers(etc, folder):
         print(f"{words}: stages that grew past three times linear: {'; '.join(slow) or 'none'}")
 
 
+def bound_memory(etc, folder, gib, words, flags, most):
+    """Compiles big.pt2 and removes what it made; whether the bound held."""
+    start = time.monotonic()
+    mb = anonymous_mb([etc, *outputs_of(words, folder, "big.pt2"), *flags, "-q"])
+    print(f"{gib:g} GiB of weights, {' '.join([words, *flags])}: {mb:.1f} MB of anonymous memory, at most {most:.0f}: "
+          f"{'ok' if mb <= most else 'FAILED'}; {time.monotonic() - start:.1f} s", flush=True)
+    for f in set(glob.glob(os.path.join(folder, "big*"))) - {os.path.join(folder, "big.pt2")}:
+        os.remove(f)
+    return mb <= most
+
+
 def bench_memory(etc, folder, gib):
     free = shutil.disk_usage(folder).free / (1 << 30)
     fits = min(gib, (free - 4) / 2)
     if fits < gib:
         print(f"{free:.0f} GiB of disk are free: {fits:.2f} GiB instead of {gib:g}")
-    ok = True
     synth.weights(fits, os.path.join(folder, "big.pt2"))
-    for words in ("compile", "emit-c"):
-        start = time.monotonic()
-        mb = anonymous_mb([etc, *outputs_of(words, folder, "big.pt2"), "-q"])
-        ok = ok and mb <= MOST_ANON_MB
-        print(f"{fits:g} GiB of weights, {words}: {mb:.1f} MB of anonymous memory, at most {MOST_ANON_MB}: "
-              f"{'ok' if mb <= MOST_ANON_MB else 'FAILED'}; {time.monotonic() - start:.1f} s", flush=True)
-        for f in set(glob.glob(os.path.join(folder, "big*"))) - {os.path.join(folder, "big.pt2")}:
-            os.remove(f)
+    ok = all([bound_memory(etc, folder, fits, words, [], MOST_ANON_MB) for words in ("compile", "emit-c")])
+    fits = min(fits, INT4_GIB)
+    synth.weights(fits, os.path.join(folder, "big.pt2"))
+    ok = bound_memory(etc, folder, fits, "compile", INT4, INT4_ANON_MB) and ok
     remove(os.path.join(folder, "big*"))
     return ok
 
@@ -168,12 +177,21 @@ def stays_mapped(etc, folder, make, name):
     remove(os.path.join(folder, "big*"))
 
 
+def int4_is_packed_late(etc, folder):
+    """Of each weight of 4 bits a byte is held, beside the scales of its group: pairs are made as they are written."""
+    synth.weights(0.25, os.path.join(folder, "big.pt2"))
+    mb = anonymous_mb([etc, *outputs_of("compile", folder, "big.pt2"), *INT4, "-q"])
+    assert mb < 96, f"{mb:.1f} MB of anonymous memory for 64 million weights"
+    remove(os.path.join(folder, "big*"))
+
+
 def test(etc, folder, cc):
     facts = [(f"{n} layers: runtime-lite and emitted C give the same bits", lambda n=n: agree(etc, folder, n, cc))
              for n in SIZES[:2]]
     if not any("sanitize" in word for word in cc):
         facts += [("weights stay mapped", lambda: stays_mapped(etc, folder, synth.weights, "big.pt2")),
-                  ("external weights of ONNX stay mapped", lambda: stays_mapped(etc, folder, synth.external, "big.onnx"))]
+                  ("external weights of ONNX stay mapped", lambda: stays_mapped(etc, folder, synth.external, "big.onnx")),
+                  ("weights of 4 bits are packed as they are written", lambda: int4_is_packed_late(etc, folder))]
     print(f"1..{len(facts)}")
     failed = 0
     for name, fact in facts:
