@@ -20,6 +20,24 @@ Folder folder_at(Arena *a, const char *path)
                     .last_fd = -1};
 }
 
+const char *folder_of_archive(Arena *a, const char *path)
+{
+    struct stat st;
+    const char *only = NULL;
+    int n = 0;
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && n < 2 && (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        n++;
+        if (strcmp(e->d_name, "models") != 0)
+            only = arena_join(a, folder_at(a, path).path, e->d_name);
+    }
+    if (dir)
+        closedir(dir);
+    return n == 1 && only && lstat(only, &st) == 0 && S_ISDIR(st.st_mode) ? only : path;
+}
+
 static void close_last(Folder *f)
 {
     if (f->last_fd >= 0)

@@ -29,6 +29,9 @@ typedef struct Folder {
 } Folder;
 
 Folder folder_at(Arena *a, const char *path);
+/* Returns where an unpacked archive lies: in the only folder in `path`, as torch puts all members
+ * below one, or in `path` itself. */
+const char *folder_of_archive(Arena *a, const char *path);
 /* Opens a file beneath the folder.  `name` is relative to the folder and must outlive it; `path` is
  * the name in messages. */
 int folder_file(Folder *f, const char *name, Files *files, const char *path, File **out,

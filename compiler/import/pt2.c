@@ -333,7 +333,7 @@ Program *import_pt2(Arena *a, const char *path, const ImportOptions *o, Diag *d)
     case IMPORT_PT2:
         return read_archive(a, path, archive_open(files_of(a, o), a, path, d), o, d);
     case IMPORT_FOLDER:
-        return read_archive(a, path, folder(a, path, o, d), o, d);
+        return read_archive(a, path, folder(a, folder_of_archive(a, path), o, d), o, d);
     case IMPORT_JSON:
         return read_json(a, path, o, d);
     default:
@@ -363,7 +363,7 @@ static Archive *archive_of(Arena *a, const char *path, const ImportOptions *o, D
     case IMPORT_PT2:
         return archive_open(files_of(a, o), a, path, d);
     case IMPORT_FOLDER:
-        return folder(a, path, o, d);
+        return folder(a, folder_of_archive(a, path), o, d);
     case IMPORT_JSON:
         return folder(a, json_place(a, path).root, o, d);
     default:
