@@ -178,7 +178,11 @@ static bool read_methods(Pt2 *p)
         return read_member(p, "model", old_program);
     int n = archive_models(p->archive, &name);
     bool ok = n > 0;
-    if (!n)
+    if (!n && archive_is_folder(p->archive))
+        diag_error(p->diag, p->loc,
+                   "is a folder without models/NAME.json: give a .pt2, or the folder into which one "
+                   "was unpacked");
+    else if (!n)
         diag_error(p->diag, p->loc,
                    "contains no models/NAME.json: not written by torch.export.save "
                    "of torch 2.5 or later");
