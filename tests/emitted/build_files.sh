@@ -5,30 +5,13 @@
 # by CMake with stand-ins for the functions that Zephyr would define.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 etc=$2/etc
 dir=$2/tests/emitted.build_files
 digits=$root/tests/data/mlp_digits
-n=0
-failed=0
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
-
-check() { # text, command...
-    text=$1
-    shift
-    if (cd "$dir" && "$@") >"$dir/log" 2>&1; then
-        report ok "$text"
-    else
-        report "not ok" "$text"
-        tail -n 15 "$dir/log" | sed 's/^/# /'
-    fi
-}
+cd "$dir" || exit 1
 
 emit() { # out, options...
     out=$1
@@ -245,5 +228,4 @@ check "arduino: a file of the user's stays" keeps arduino ../library.properties
 check "another model's file stays" keeps_other_model
 check "a failed run leaves no folder" leaves_no_folder
 check "an input is not overwritten" no_input_is_overwritten
-echo "1..$n"
-exit $failed
+finish 1

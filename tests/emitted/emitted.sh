@@ -11,40 +11,16 @@
 # EMITTED_FULL=1 adds compilers, levels and the larger models of tests/data.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 build=$2
 part=$3
 etc=$build/etc
 dir=$build/tests/emitted.$part
 npy=$dir/npy
-n=0
-failed=0
 full=${EMITTED_FULL:-}
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
-
-skip() { # text, reason
-    report ok "$1 # SKIP $2"
-}
-
-# Runs the rest and reports it as one test; its last lines explain a failure.
-check() { # text, command...
-    text=$1
-    shift
-    if "$@" >"$dir/log" 2>&1; then
-        report ok "$text"
-    else
-        report "not ok" "$text"
-        tail -n 6 "$dir/log" | sed 's/^/# /'
-        return 1
-    fi
-}
 
 have() {
     command -v "$1" >/dev/null
@@ -405,5 +381,4 @@ names) names ;;
 weights) weights ;;
 example) check "the example of docs/emitted_c.md" example ;;
 esac
-echo "1..$n"
-[ "$n" -gt 0 ] && [ "$failed" -eq 0 ]
+finish 1

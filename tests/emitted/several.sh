@@ -3,32 +3,15 @@
 # than these together.  Prints TAP.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 etc=$2/etc
 dir=$2/tests/emitted.several
 data=$root/tests/data
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
 asan="-O1 -fsanitize=address,undefined -fno-sanitize-recover"
-n=0
-failed=0
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
-
-check() { # text, command...
-    text=$1
-    shift
-    if (cd "$dir" && "$@") >"$dir/log" 2>&1; then
-        report ok "$text"
-    else
-        report "not ok" "$text"
-        tail -n 15 "$dir/log" | sed 's/^/# /'
-    fi
-}
+cd "$dir" || exit 1
 
 emit() {
     "$etc" emit-c -q "$@"
@@ -167,5 +150,4 @@ check "the same with weights in files" mixed_with_incbin
 check "two of them built by CMake" built_by_cmake
 check "two models with states" states_are_apart
 check "faults of all models are told" tells_all_and_writes_nothing
-echo "1..$n"
-exit $failed
+finish 1

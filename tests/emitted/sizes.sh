@@ -7,20 +7,13 @@
 # Models at random follow: ETC_SIZES=N of them, ETC_SEED=K the one alone.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 dir=$2/tests/emitted.sizes
 etc=$2/etc
 sizes=$3
 npy=$dir/npy
-n=0
-failed=0
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
 
 # Runs the rest, which is to accept so many calls and get none of them wrong.
 accepts() { # what, number, command...
@@ -117,5 +110,4 @@ mains
 for seed in ${ETC_SEED:-$(seq "${ETC_SIZES:-20}")}; do
     random "$seed"
 done
-echo "1..$n"
-[ "$n" -gt 60 ] && [ "$failed" -eq 0 ]
+finish 61

@@ -3,21 +3,14 @@
 # reference: emitted C of tests/emitted/whole gives the evaluator's bits.  Prints TAP.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 dir=$2/tests/emitted.whole
 etc=$2/etc
 eval=$3
 npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wvla -Werror"
-n=0
-failed=0
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
 
 prepare() { # text
     mkdir -p "$dir/$name"
@@ -76,5 +69,4 @@ for text in "$root"/tests/emitted/whole/*.etir; do
         bits ".c _avx2.c _avx512.c" clang-14 -std=c99 -O2 $strict
     }
 done
-echo "1..$n"
-[ "$n" -gt 8 ] && [ "$failed" -eq 0 ]
+finish 9

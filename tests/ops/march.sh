@@ -3,18 +3,11 @@
 # level and compiler, and as C++; under the strict flags that emitted C promises. Prints TAP.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 dir=$2/march
 mkdir -p "$dir"
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wvla -Werror"
-n=0
-failed=0
 first=
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
 
 runs() { # -march level: does this CPU have it?
     case $1 in
@@ -30,7 +23,7 @@ one() { # compiler and standard, options
     case $2 in
     *march=x86-64-v?*)
         if ! runs "${2##*march=}"; then
-            report ok "$name # SKIP this CPU lacks it"
+            skip "$name" "this CPU lacks it"
             return
         fi ;;
     esac
@@ -69,5 +62,4 @@ for c in $(first_of g++) $(first_of clang++ clang++-14); do
     [ "$x86" ] || continue
     one "$c -x c++" "-O2 -march=native"
 done
-echo "1..$n"
-[ "$n" -gt 1 ] && [ "$failed" -eq 0 ]
+finish 2

@@ -3,35 +3,15 @@
 # stay small?  Prints TAP.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 build=$2
 etc=$build/etc
 data=$root/tests/data
 dir=$build/tests/runtime
-n=0
-failed=0
 strict="-Wall -Wextra -Wpedantic -Werror"
 rm -rf "$dir"
 mkdir -p "$dir"
 cd "$dir" || exit 1
-
-check() { # text, command...: its last lines explain a failure
-    text=$1
-    shift
-    n=$((n + 1))
-    if "$@" >log 2>&1; then
-        echo "ok $n - $text"
-    else
-        echo "not ok $n - $text"
-        tail -n 8 log | sed 's/^/# /'
-        failed=1
-        return 1
-    fi
-}
-
-skip() { # text, reason
-    n=$((n + 1))
-    echo "ok $n - $1 # SKIP $2"
-}
 
 have() {
     command -v "$1" >/dev/null
@@ -242,5 +222,4 @@ delegated.pte: error: parts are delegated to XnnpackBackend" own.pte mlp_digits/
 check "kernels that --ops names are the host's" own_kernels
 check "no source is written over itself" clobbers
 cortex_m4
-echo "1..$n"
-exit $failed
+finish 1
