@@ -10,7 +10,8 @@ Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one
   size                the arena is not larger than the official exporter's, nor the .pte but for the code of tiles
   xnnpack             models compiled with --backend xnnpack, in the official runtime; without --full
                       some of them
-  runtime             runtimes.py: what --target-runtime 1.0 makes of each asks for what ExecuTorch 1.0 has
+  runtime             runtimes.py: what --target-runtime 1.0 makes of each asks for what ExecuTorch 1.0 has; with
+                      --full of all models of the zoo
   variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
                       --delegate all in the official one and, where it was built, by etc-xnn; there
                       without --full those of DELEGATED
@@ -342,7 +343,9 @@ def main():
         models(rows, "c-host", names if args.full else [],
                args.full and check(args, zoo, out + "/c-host", args.etc, "c", names, ["--flags", "--target host"]))
         sizes(rows, zoo, measured, ours, reference)
-        runtimes.check(rows, args.etc, zoo, names, out + "/runtime")
+        whole = runtimes.others(names) if args.full and everything and not args.filter else []
+        export(zoo, whole)
+        runtimes.check(rows, args.etc, zoo, names + whole, out + "/runtime")
         some = [n for n in names if args.full or not everything or n in XNNPACK]
         models(rows, "xnnpack", some, some and check(args, zoo, out + "/xnnpack", args.etc, "official", some, ["--backend", "xnnpack"]))
     for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
