@@ -202,7 +202,6 @@ uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 
 /* -- constants ------------------------------------------------------------------------------- */
 
-/* Bytes as a named constant under these sizes. */
 uint32_t x_named(Lower *w, State *s, int rank, const uint32_t *dim)
 {
     uint32_t id = x_value(w, rank, dim);
@@ -211,6 +210,7 @@ uint32_t x_named(Lower *w, State *s, int rank, const uint32_t *dim)
     return id;
 }
 
+/* Makes a named constant of the bytes and returns its value, which has the sizes `dim`. */
 uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
                  int n_sizes, const Dim *size, int rank, const uint32_t *dim)
 {
