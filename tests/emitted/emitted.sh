@@ -88,8 +88,6 @@ alone="_main.c .c _weights.S"
 all="$alone _avx2.c _avx512.c"
 
 emit_and_run_lite() { # model, options
-    out=$dir/$name
-    mkdir -p "$out"
     # shellcheck disable=SC2086
     "$etc" emit-c "$1" $2 -o "$out/$name.c" --main -q &&
         "$etc" run "$1" $2 $arguments --output-dir "$out/want" -q
@@ -149,6 +147,8 @@ torch_agrees() { # model folder, case folder
 
 model() { # folder
     name=${1##*/}
+    out=$dir/$name
+    mkdir -p "$out"
     arguments=
     for f in "$1"/input_*.npy; do
         arguments="$arguments --input $f"
