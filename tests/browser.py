@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import tally
+
 NODES = 2000
 MODEL = ('program "big" stage aten\nmethod @forward(%v0: f32[8,64]) {\n' +
          "".join(f'  %v{i + 1} = aten.{"tanh" if i % 2 else "relu"}.default(%v{i}) : f32[8,64] from "m", "m.py:{i}"\n'
@@ -72,9 +74,7 @@ def main():
         rows, seen, wide, _, links = look(browser, os.path.join(folder, "all.html"))
         row(rows == seen == 5 and wide, f"the batch is {rows} rows")
         row(links == ["out/big.html"], f"it links to {links}")
-    if args.counts:
-        with open(args.counts, "a", encoding="utf-8") as f:
-            print(n[True], n[False], 0, file=f)
+    tally.append(args.counts, n[True], n[False], 0)
     return 1 if n[False] else 0
 
 

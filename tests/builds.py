@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import tally
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests/data"
 sys.path.insert(0, str(ROOT / "tests/bench"))
@@ -77,9 +79,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="etc_builds_") as folder:
         passed, failed, skipped = compare(args, Path(folder))
     print(f"builds: {passed} passed, {failed} failed, {skipped} skipped")
-    if args.counts:
-        with open(args.counts, "a", encoding="utf-8") as f:
-            f.write(f"{passed} {failed} {skipped}\n")
+    tally.append(args.counts, passed, failed, skipped)
     return failed != 0
 
 

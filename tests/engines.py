@@ -18,6 +18,8 @@ from pathlib import Path
 
 import yaml
 
+import tally
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests/data"
 LIST = "models: [keyword.pt2, {model: vision/detector.pt2, flags: {backend: xnnpack}}]\n"
@@ -244,9 +246,7 @@ def main():
                 print(f"FAIL {row.__name__}: {type(e).__name__}: {e}", flush=True)
     passed = len(rows) - failed - skipped
     print(f"engines: {passed} passed, {failed} failed, {skipped} skipped")
-    if args.counts:
-        with open(args.counts, "a", encoding="utf-8") as f:
-            f.write(f"{passed} {failed} {skipped}\n")
+    tally.append(args.counts, passed, failed, skipped)
     return failed != 0
 
 

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import tally
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -85,9 +87,7 @@ def main():
     finally:
         shutil.rmtree(tree)
     print(f"extending: {len(changes)} changes fit; {n - failed} passed, {failed} failed, 0 skipped")
-    if args.counts:
-        with open(args.counts, "a", encoding="utf-8") as f:
-            f.write(f"{n - failed} {failed} 0\n")
+    tally.append(args.counts, n - failed, failed, 0)
     return failed != 0
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy
 
+import tally
+
 ROOT = Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "tests/data/mlp_digits"
 
@@ -272,9 +274,7 @@ def main():
             passed += not isinstance(why, str)
             print(f"skip {name}: {why}" if isinstance(why, str) else f"ok   {name}", flush=True)
     print(f"packages: {passed} passed, {failed} failed, {skipped} skipped")
-    if args.counts:
-        with open(args.counts, "a") as f:
-            f.write(f"{passed} {failed} {skipped}\n")
+    tally.append(args.counts, passed, failed, skipped)
     sys.exit(failed > 0)
 
 

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import tally
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -43,9 +45,7 @@ def main():
     finally:
         shutil.rmtree(folder)
     print(f"{name_of_page}: {n - failed} passed, {failed} failed, 0 skipped")
-    if sys.argv[3:4] == ["--counts"]:
-        with open(sys.argv[4], "a", encoding="utf-8") as f:
-            f.write(f"{n - failed} {failed} 0\n")
+    tally.append(sys.argv[4] if sys.argv[3:4] == ["--counts"] else None, n - failed, failed, 0)
     return failed != 0 or n == 0
 
 

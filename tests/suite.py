@@ -17,6 +17,8 @@ import re
 import subprocess
 import sys
 
+import tally
+
 CASE = re.compile(r"^(not ok|ok)\b(?: \d+)?(?: - )?([^#]*)(?:#\s*(SKIP|TODO)?\s*(.*))?$", re.I)
 TIME = re.compile(r"\s*\(\d+\.\d+s\)\s*$")
 
@@ -103,9 +105,7 @@ def main():
         print(f"FAILED test_{name}.c: in no build file")
     line = [count[k] for k in ("pass", "fail", "skip")]
     print("{}: {} passed, {} failed, {} skipped, from {} programs".format(a.name, *line, len(tests)))
-    if a.counts:
-        with open(a.counts, "a", encoding="utf-8") as f:
-            print(*line, file=f)
+    tally.append(a.counts, *line)
     return 1 if count["fail"] else 0
 
 

@@ -57,6 +57,9 @@ import refit
 import runtimes
 import silero
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tally  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(os.path.dirname(HERE), "data", "official_pte")
 MODELS = ["add", "linear", "softmax", "mlp_digits", "cnn_digits", "tiny_ad_autoencoder",
@@ -377,9 +380,7 @@ def main():
     if not sum(n.values()) and not args.filter:
         rows.add("FAIL", "all", "", "nothing ran")
     print(f"conformance: {n['ok']} passed, {n['FAIL']} failed, {n['skip']} skipped")
-    if args.counts:
-        with open(args.counts, "a", encoding="utf-8") as f:
-            print(n["ok"], n["FAIL"], n["skip"], file=f)
+    tally.append(args.counts, n["ok"], n["FAIL"], n["skip"])
     return 1 if n["FAIL"] else 0
 
 

@@ -15,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tally  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(os.path.dirname(HERE), "data")
 MODELS = ["add", "linear", "softmax", "mlp_digits", "cnn_digits", "tiny_ad_autoencoder", "tiny_kws_dscnn",
@@ -93,9 +96,7 @@ def main():
         print(f"skip   Netron: {why}")
     n = (0, 0, 1) if why else check(os.path.abspath(etc), node, folder)
     print(f"netron: {n[0]} passed, {n[1]} failed, {n[2]} skipped")
-    if sys.argv[3:4] == ["--counts"]:
-        with open(sys.argv[4], "a", encoding="utf-8") as f:
-            print(*n, file=f)
+    tally.append(sys.argv[4] if sys.argv[3:4] == ["--counts"] else None, *n)
     return 1 if n[1] else 0
 
 
