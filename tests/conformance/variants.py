@@ -950,6 +950,11 @@ def resampled_dynamic(x):
     return F.interpolate(x, scale_factor=2), F.interpolate(x, scale_factor=2, mode="bilinear"), F.pixel_shuffle(x, 2), F.pad(x, (1, 2, 3, 0), mode="reflect"), x.roll((1, -2), (2, 3)), x.flip(2)
 
 
+@model(rnd(3, 12), dynamic=({1: Dim("n", min=2, max=40)},), more=[[rnd(3, 15, seed=1)], [rnd(3, 2, seed=2)]])
+def variance_open_sizes(x):
+    return x.var(1), x.std(1, keepdim=True), x.std(), *torch.var_mean(x, 1), x.var(1, correction=0), x.double().std()
+
+
 @model(rnd(2, 4, 6, 8), torch.arange(24).reshape(2, 3, 4))
 def moved(x, i):
     return (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), torch.channel_shuffle(x, 2), x.roll(3, -1), x.roll((-1, 2), (2, 3)), i.roll(5), i.roll((1, 1), (0, 0)), x.flip(1), i.flip((0, 2)))
