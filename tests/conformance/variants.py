@@ -950,6 +950,16 @@ def resampled_dynamic(x):
     return F.interpolate(x, scale_factor=2), F.interpolate(x, scale_factor=2, mode="bilinear"), F.pixel_shuffle(x, 2), F.pad(x, (1, 2, 3, 0), mode="reflect"), x.roll((1, -2), (2, 3)), x.flip(2)
 
 
+@model(rnd(2, 12), rnd(12, 2, seed=1), dynamic=({1: Dim("n", min=4, max=40)}, {0: Dim("m", min=8, max=40)}),
+       more=[[rnd(2, 15, seed=2), rnd(9, 2, seed=3)], [rnd(2, 4, seed=4), rnd(40, 2, seed=5)]])
+def fourier_open_sizes(x, y):
+    """Of one axis, of two, and of numbers with a half that the other gives; lengths are no powers of two."""
+    f, pairs = torch.fft, torch.view_as_real
+    z = torch.view_as_complex(y)
+    one = pairs(f.fft(x)), pairs(f.ifft(z)), pairs(f.fft(x, norm="ortho")), pairs(f.rfft(x, norm="forward"))
+    return *one, f.irfft(z), f.hfft(z), f.fftn(x).real, pairs(f.fftn(x.double(), dim=(0, 1))), f.fftshift(x), f.ifftshift(x)
+
+
 @model(rnd(3, 12), dynamic=({1: Dim("n", min=2, max=40)},), more=[[rnd(3, 15, seed=1)], [rnd(3, 2, seed=2)]])
 def variance_open_sizes(x):
     return x.var(1), x.std(1, keepdim=True), x.std(), *torch.var_mean(x, 1), x.var(1, correction=0), x.double().std()
