@@ -950,6 +950,28 @@ def resampled_dynamic(x):
     return F.interpolate(x, scale_factor=2), F.interpolate(x, scale_factor=2, mode="bilinear"), F.pixel_shuffle(x, 2), F.pad(x, (1, 2, 3, 0), mode="reflect"), x.roll((1, -2), (2, 3)), x.flip(2)
 
 
+IMAGE = {2: Dim("height", min=4, max=30), 3: Dim("width", min=4, max=30)}
+
+
+@model(rnd(1, 2, 6, 8), dynamic=(IMAGE,), more=[[rnd(1, 2, 9, 7, seed=1)], [rnd(1, 2, 30, 4, seed=2)]])
+def resized_open_sizes(x):
+    def by(mode, **kw):
+        return F.interpolate(x, scale_factor=2, mode=mode, **kw)
+
+    def to(mode, size=(10, 5), **kw):
+        return F.interpolate(x, size, mode=mode, **kw)
+
+    cubic = by("bicubic"), to("bicubic"), by("bicubic", align_corners=True), to("bicubic", (1, 3), align_corners=True)
+    return *cubic, by("nearest-exact"), to("nearest-exact"), by("bilinear", antialias=True), by("bicubic", antialias=True)
+
+
+@model(rnd(1, 2, 6, 8).double(), dynamic=(IMAGE,), more=[[rnd(1, 2, 9, 7, seed=1).double()]])
+def resized_open_doubles(x):
+    one = [F.interpolate(x[0], scale_factor=3, mode=m) for m in ("linear", "nearest", "nearest-exact")]
+    two = [F.interpolate(x, scale_factor=2, mode=m) for m in ("bilinear", "bicubic", "nearest")]
+    return *one, *two, F.interpolate(x, (10, 5), mode="bilinear"), F.interpolate(x, (10, 5), mode="bilinear", align_corners=True)
+
+
 @model(rnd(2, 12), rnd(12, 2, seed=1), dynamic=({1: Dim("n", min=4, max=40)}, {0: Dim("m", min=8, max=40)}),
        more=[[rnd(2, 15, seed=2), rnd(9, 2, seed=3)], [rnd(2, 4, seed=4), rnd(40, 2, seed=5)]])
 def fourier_open_sizes(x, y):
