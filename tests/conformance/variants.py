@@ -987,6 +987,11 @@ def variance_open_sizes(x):
     return x.var(1), x.std(1, keepdim=True), x.std(), *torch.var_mean(x, 1), x.var(1, correction=0), x.double().std()
 
 
+@model(torch.tensor([[3, 0], [2, 1]], dtype=torch.uint8), rnd(2, 2))
+def whether_all(x, y):
+    return x.all(), x.all(0), torch.all(x, (0, 1)), x.any(0), y.all(), torch.all(y, (1,), True)
+
+
 @model(rnd(2, 4, 6, 8), torch.arange(24).reshape(2, 3, 4))
 def moved(x, i):
     return (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), torch.channel_shuffle(x, 2), x.roll(3, -1), x.roll((-1, 2), (2, 3)), i.roll(5), i.roll((1, 1), (0, 0)), x.flip(1), i.flip((0, 2)))
