@@ -265,7 +265,7 @@ static const struct {
     [FN_IS_COMPLEX] = {"is_complex", 1, 1, false}, [FN_RE] = {"re", 1, 1, false},
     [FN_IM] = {"im", 1, 1, false},           [FN_HALVED] = {"halved", 1, 1, false},
     [FN_OWN] = {"own", 0, 0, false},         [FN_IS_WHOLE] = {"is_whole", 1, 1, false},
-    [FN_TOLD] = {"told", 3, 3, false},
+    [FN_TOLD] = {"told", 3, 4, false},
 };
 
 static EtcDtype dtype_of(Play *p, Arg a)
@@ -391,19 +391,22 @@ static Arg tensor_of(Play *p, Arg list, Arg dtype)
     return of_value(p, graph_state(p->r->g, program_const(q, name, name, type, data)));
 }
 
-/* A size that is a symbol of its own is at most `most`, whatever the export says. */
-static void limit(Play *p, Dim d, Arg most)
+/* A size that is a symbol of its own is at most `most`, also where the export says more or just
+ * `was`. */
+static void limit(Play *p, Dim d, Arg most, Arg was)
 {
     Program *q = p->r->g->program;
     const Symbol *s;
     int64_t scale, offset, hi = most.kind == ARG_NONE ? INT64_MAX : dim_upper(dim_of(p, most));
-    if (p->failed || !dim_is_linear(d, &s, &scale, &offset) || scale != 1 || offset || hi >= s->hi)
+    int64_t wrong = was.kind == ARG_NONE ? INT64_MAX : dim_upper(dim_of(p, was));
+    if (p->failed || !dim_is_linear(d, &s, &scale, &offset) || scale != 1 || offset ||
+        (hi >= s->hi && s->hi != wrong))
         return;
     q->sym[s->index]->hi = hi < s->lo ? s->lo : hi;
     q->edits++;
 }
 
-/* told(x, n, most): a new size n, at most `most`, whose value is the element x. */
+/* told(x, n, most, was): a new size n, at most `most`, whose value is the element x. */
 static Arg told_by(Play *p, const Given *g)
 {
     Dim d = dim_of(p, g->v[1]);
@@ -411,7 +414,7 @@ static Arg told_by(Play *p, const Given *g)
     if (p->failed)
         return none;
     value_set_type(tensor(p, item), type_size(p->r->g->program, d));
-    limit(p, d, g->v[2]);
+    limit(p, d, g->v[2], g->n > 3 ? g->v[3] : none);
     return g->v[1];
 }
 

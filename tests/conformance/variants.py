@@ -987,6 +987,11 @@ def variance_open_sizes(x):
     return x.var(1), x.std(1, keepdim=True), x.std(), *torch.var_mean(x, 1), x.var(1, correction=0), x.double().std()
 
 
+@model(rnd(10), rnd(10, 1, 10, seed=1), rnd(10, 10, seed=2) > -0.5)
+def masks_wider_than_what_they_choose_from(x, y, m):
+    return torch.masked_select(x, m) * 2, torch.masked_select(y, m)
+
+
 @model(torch.tensor([[3, 0], [2, 1]], dtype=torch.uint8), rnd(2, 2))
 def whether_all(x, y):
     return x.all(), x.all(0), torch.all(x, (0, 1)), x.any(0), y.all(), torch.all(y, (1,), True)
