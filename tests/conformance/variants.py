@@ -997,6 +997,12 @@ def whether_all(x, y):
     return x.all(), x.all(0), torch.all(x, (0, 1)), x.any(0), y.all(), torch.all(y, (1,), True)
 
 
+@model(rnd(2, 3, 4).double(), rnd(3, seed=1).double(), rnd(3, seed=2).double().abs())
+def batch_norm_doubles(x, mean, var):
+    norm = torch.ops.aten.native_batch_norm
+    return norm(x, mean, var, mean, var, False, 0.5, 1e-5)[0], F.batch_norm(x[:, :, 0], mean, var), F.batch_norm(x, mean, var, None, mean)
+
+
 @model(rnd(2, 4, 6, 8), torch.arange(24).reshape(2, 3, 4))
 def moved(x, i):
     return (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), torch.channel_shuffle(x, 2), x.roll(3, -1), x.roll((-1, 2), (2, 3)), i.roll(5), i.roll((1, 1), (0, 0)), x.flip(1), i.flip((0, 2)))
