@@ -1003,6 +1003,12 @@ def batch_norm_doubles(x, mean, var):
     return norm(x, mean, var, mean, var, False, 0.5, 1e-5)[0], F.batch_norm(x[:, :, 0], mean, var), F.batch_norm(x, mean, var, None, mean)
 
 
+@model(rnd(0), rnd(0))
+def batch_norm_of_nothing(x, y):
+    """In training the statistics move, but there are none."""
+    return F.batch_norm(x, y.clone(), y.abs(), training=True, momentum=0.5)
+
+
 @model(rnd(2, 4, 6, 8), torch.arange(24).reshape(2, 3, 4))
 def moved(x, i):
     return (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), torch.channel_shuffle(x, 2), x.roll(3, -1), x.roll((-1, 2), (2, 3)), i.roll(5), i.roll((1, 1), (0, 0)), x.flip(1), i.flip((0, 2)))
