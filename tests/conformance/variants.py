@@ -1009,6 +1009,12 @@ def batch_norm_of_nothing(x, y):
     return F.batch_norm(x, y.clone(), y.abs(), training=True, momentum=0.5)
 
 
+@model(half(5, 5, 5), half(5, seed=1))
+def distance_of_halves(x, y):
+    """The fourth powers are more than a half can be."""
+    return torch.dist(x * 8, y, 4), F.pairwise_distance(x * 8, y, 5.0)
+
+
 @model(rnd(2, 4, 6, 8), torch.arange(24).reshape(2, 3, 4))
 def moved(x, i):
     return (F.pixel_shuffle(x, 2), F.pixel_unshuffle(x, 2), torch.channel_shuffle(x, 2), x.roll(3, -1), x.roll((-1, 2), (2, 3)), i.roll(5), i.roll((1, 1), (0, 0)), x.flip(1), i.flip((0, 2)))
