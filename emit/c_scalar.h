@@ -40,7 +40,7 @@ ETC_INLINE double etc_min_f64(double a, double b)
 
 ETC_INLINE double etc_vsqrt_f64(double a)
 {
-    return __builtin_sqrt(a);
+    return etc_root_f64(a);
 }
 
 ETC_INLINE double etc_vsigmoid_f64(double a)

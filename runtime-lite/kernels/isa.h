@@ -23,6 +23,7 @@
  *   etc_vgather                          loads the floats whose indices the lanes contain
  *   etc_even, etc_odd                    return the even or odd lanes of a, then those of b
  *   etc_fma, etc_vsqrt                   return a * b + c and the square root, rounded once
+ *   etc_fused, etc_root_f32, _f64        do so for one number
  *   etc_terms_by_double                  adds a tile's terms; returns 0 if not done
  *   etc_transpose4                       transposes four rows of four floats
  *
@@ -41,9 +42,9 @@
  *   etc_lane_sums                        returns in lane i the sum of v[i]'s lanes
  *   etc_mix, etc_unmix                   interleaves 16-bit integers; stores their sums in order
  *
- * Each header defines the constants, then includes lanes.h, whose types depend on them, and
- * isa_x86.h or isa_gnu.h, which have what several sets share.  emit-c copies from the header of
- * its target, or from all headers, each under its condition below. */
+ * Each header defines the constants, then includes lanes.h, whose types depend on them,
+ * isa_exact.h, and isa_x86.h or isa_gnu.h, which have what several sets share.  emit-c copies from
+ * the header of its target, or from all headers, each under its condition below. */
 #ifndef ETC_ISA_H
 #define ETC_ISA_H
 

@@ -27,6 +27,7 @@
 #define ETC_SIGNED_TERMS 0
 
 #include "runtime-lite/kernels/lanes.h"
+#include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_x86.h"
 
 /* Loads the first n floats; the rest is zero.  n is below ETC_LANES and may be negative. */

@@ -25,6 +25,7 @@
 #endif
 
 #include "runtime-lite/kernels/lanes.h"
+#include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
 /* Clamps numbers to lo .. hi.  Zeros may change their sign. */

@@ -17,6 +17,7 @@
 #define ETC_SIGNED_TERMS 0
 
 #include "runtime-lite/kernels/lanes.h"
+#include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
 /* Clamps numbers to lo .. hi.  Zeros may change their sign. */
@@ -30,7 +31,7 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     EtcF v = c;
     for (int i = 0; i < ETC_LANES; i++) {
-        v[i] = __builtin_fmaf(a[i], b[i], c[i]);
+        v[i] = etc_fused(a[i], b[i], c[i]);
     }
     return v;
 }
@@ -39,7 +40,7 @@ ETC_INLINE EtcF etc_vsqrt(EtcF a)
 {
     EtcF v = a;
     for (int i = 0; i < ETC_LANES; i++) {
-        v[i] = __builtin_sqrtf(a[i]);
+        v[i] = etc_root_f32(a[i]);
     }
     return v;
 }

@@ -28,6 +28,7 @@
 #define ETC_SIGNED_TERMS 0
 
 #include "runtime-lite/kernels/lanes.h"
+#include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_x86.h"
 
 ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)

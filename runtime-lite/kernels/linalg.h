@@ -8,7 +8,7 @@
 #ifndef ETC_LINALG_H
 #define ETC_LINALG_H
 
-#include "runtime-lite/kernels/core.h"
+#include "runtime-lite/kernels/isa.h"
 
 /* The sizes of batches of row-major matrices, which are stored one after the other.  Each function
  * says what m, n, k and flag mean to it. */
@@ -215,7 +215,7 @@ ETC_INLINE int32_t etc_cholesky_one(const EtcMatrix *a, int64_t n)
             if ((i == j) && !(sum > 0.0)) {
                 return (int32_t)(j + 1);
             }
-            etc_matrix_put(a, i, j, (i == j) ? __builtin_sqrt(sum) : (sum / etc_matrix_get(a, j, j)));
+            etc_matrix_put(a, i, j, (i == j) ? etc_root_f64(sum) : (sum / etc_matrix_get(a, j, j)));
         }
     }
     return 0;
@@ -303,7 +303,7 @@ ETC_OUTLINE double etc_column_norm(const EtcMatrix *a, int64_t i, int64_t j, int
         const double v = etc_matrix_get(a, r, j) / top;
         sum += v * v;
     }
-    return (top > 0.0) ? (top * __builtin_sqrt(sum)) : top;
+    return (top > 0.0) ? (top * etc_root_f64(sum)) : top;
 }
 
 /* Multiplies column c of y by I - tau v v^T, where v is column j of a from row j on with 1 as
@@ -407,12 +407,12 @@ ETC_INLINE int etc_jacobi_pair(const EtcMatrix *x, int64_t m, const EtcMatrix *v
     const double a = etc_column_dot(x, i, i, m), b = etc_column_dot(x, j, j, m);
     const double c = etc_column_dot(x, i, j, m), d = least * least;
     if (!(etc_real_abs(c) >
-          (tiny * __builtin_sqrt((a > d) ? a : d) * __builtin_sqrt((b > d) ? b : d)))) {
+          (tiny * etc_root_f64((a > d) ? a : d) * etc_root_f64((b > d) ? b : d)))) {
         return 0;
     }
-    const double z = (b - a) / (2.0 * c), root = __builtin_sqrt(1.0 + (z * z));
+    const double z = (b - a) / (2.0 * c), root = etc_root_f64(1.0 + (z * z));
     const double t = (z < 0.0) ? (-1.0 / (root - z)) : (1.0 / (root + z));
-    const double cosine = 1.0 / __builtin_sqrt(1.0 + (t * t));
+    const double cosine = 1.0 / etc_root_f64(1.0 + (t * t));
     etc_column_turn(x, i, j, m, cosine, cosine * t);
     if (v != NULL) {
         etc_column_turn(v, i, j, n, cosine, cosine * t);
@@ -426,13 +426,13 @@ ETC_INLINE int etc_jacobi_pair(const EtcMatrix *x, int64_t m, const EtcMatrix *v
 ETC_OUTLINE double etc_jacobi(const EtcMatrix *x, int64_t m, const EtcMatrix *v, int64_t n)
 {
     const double tiny = ((x->is_double != 0) ? 2.2204460492503131e-16 : 1.1920928955078125e-07) *
-                        __builtin_sqrt((double)m);
+                        etc_root_f64((double)m);
     double all = 0.0;
     int turned = 1;
     for (int64_t j = 0; j < n; j++) {
         all += etc_column_dot(x, j, j, m);
     }
-    const double least = tiny * __builtin_sqrt(all);
+    const double least = tiny * etc_root_f64(all);
     for (int32_t sweep = 0; (turned != 0) && (sweep < ETC_JACOBI_SWEEPS); sweep++) {
         turned = 0;
         for (int64_t i = 0; i < n; i++) {

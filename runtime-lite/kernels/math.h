@@ -202,7 +202,7 @@ ETC_INLINE double etc_pow_f64(double x, double y)
         return (y < 0.0) ? (1.0 / r) : r;
     }
     if (__builtin_fabs(y) == 0.5) {
-        return (y < 0.0) ? (1.0 / __builtin_sqrt(x)) : __builtin_sqrt(x);
+        return (y < 0.0) ? (1.0 / etc_root_f64(x)) : etc_root_f64(x);
     }
     double a = __builtin_fabs(x);
     if ((x != x) || (y != y)) {

@@ -233,7 +233,7 @@ ETC_OUTLINE double etc_asinh_f64(double x)
 {
     const double a = __builtin_fabs(x), b = a * a;
     const double y = (a > 1e9) ? (etc_log_f64(a) + 0.693147180559945309)
-                               : etc_log1p_f64(a + (b / (1.0 + __builtin_sqrt(b + 1.0))));
+                               : etc_log1p_f64(a + (b / (1.0 + etc_root_f64(b + 1.0))));
     return __builtin_copysign(y, x);
 }
 
@@ -241,7 +241,7 @@ ETC_OUTLINE double etc_acosh_f64(double x)
 {
     const double t = (x < 1.0) ? __builtin_nan("") : (x - 1.0);
     return (x > 1e9) ? (etc_log_f64(x) + 0.693147180559945309)
-                     : etc_log1p_f64(t + __builtin_sqrt(t * (t + 2.0)));
+                     : etc_log1p_f64(t + etc_root_f64(t * (t + 2.0)));
 }
 
 ETC_OUTLINE double etc_atanh_f64(double x)
@@ -286,12 +286,12 @@ ETC_OUTLINE double etc_atan2_f64(double y, double x)
 
 ETC_INLINE double etc_asin_f64(double x)
 {
-    return etc_atan2_f64(x, __builtin_sqrt((1.0 - x) * (1.0 + x)));
+    return etc_atan2_f64(x, etc_root_f64((1.0 - x) * (1.0 + x)));
 }
 
 ETC_INLINE double etc_acos_f64(double x)
 {
-    return etc_atan2_f64(__builtin_sqrt((1.0 - x) * (1.0 + x)), x);
+    return etc_atan2_f64(etc_root_f64((1.0 - x) * (1.0 + x)), x);
 }
 
 #endif

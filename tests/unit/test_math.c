@@ -2,6 +2,7 @@
  * same bits on every instruction set, and what happens at the ends of the number line. */
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/isa.h"
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -181,8 +182,9 @@ Test(math, bits_are_the_same_on_every_instruction_set)
     }
 }
 
-/* The fused multiply-add of the base table goes through double: against fmaf, on sums that fall
- * half-way between floats, subnormal ones, and all magnitudes. */
+/* The fused multiply-add of the base table goes through double, that of CPUs without floats through
+ * integers: against fmaf, on sums that fall half-way between floats or leave few bits, subnormal
+ * ones, and all magnitudes. */
 Test(math, fused_multiply_add_is_exact)
 {
     uint32_t state = 1;
@@ -199,14 +201,33 @@ Test(math, fused_multiply_add_is_exact)
                 v[k] = from_bits((u & 0x807fffffu) | ((50u + (u % 20u)) << 23));
             }
         }
+        v[2] = ((i % 16) == 5) ? nextafterf(-v[0] * v[1], v[2]) : ((i % 64) == 7) ? -0.0f : v[2];
         EtcF got = etc_fma(etc_splat(v[0]), etc_splat(v[1]), etc_splat(v[2]));
         float want = fmaf(v[0], v[1], v[2]);
-        for (int l = 0; l < ETC_LANES; l++) {
-            float g = got[l];
+        for (int l = -1; l < ETC_LANES; l++) {
+            float g = (l < 0) ? etc_fma_by_integers(v[0], v[1], v[2]) : got[l];
             cr_assert((memcmp(&g, &want, sizeof g) == 0) || (isnan(g) && isnan(want)),
                       "%.9g * %.9g + %.9g is %.9g, not %.9g", (double)v[0], (double)v[1],
                       (double)v[2], (double)want, (double)g);
         }
+    }
+}
+
+/* Square roots in integers against those of the CPU, subnormal numbers and squares among them. */
+Test(math, roots_are_exact_without_an_instruction)
+{
+    uint64_t state = 1;
+    for (int i = 0; i < 1000000; i++) {
+        double x, got, want;
+        state = (state * UINT64_C(6364136223846793005)) + UINT64_C(1442695040888963407);
+        uint64_t u = state ^ (state >> 31);
+        u = ((i % 3) == 0) ? (u & UINT64_C(0x800fffffffffffff)) : ((i % 3) == 1) ? (u << 1 >> 1) : u;
+        memcpy(&x, &u, sizeof x);
+        x = ((i % 5) == 0) ? (double)(u >> 32) * (double)(u >> 32) : x;
+        got = etc_root_by_integers(x);
+        want = sqrt(x);
+        cr_assert((memcmp(&got, &want, sizeof got) == 0) || (isnan(got) && isnan(want)),
+                  "the root of %.17g is %.17g, not %.17g", x, want, got);
     }
 }
 
