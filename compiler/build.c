@@ -406,6 +406,7 @@ static bool build_c(Build *b)
     if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
         b->stem = arena_str(b->arena, b->stem, n - 2);
     COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
+                  .freestanding = b->o->freestanding,
                   .target = c_target(b->o), .build_files = b->o->build_files};
     if (!compile_models(b))
         return false;

@@ -223,6 +223,8 @@ static const Flag flag_row[] = {
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
+    {"freestanding", 0, FLAG_BOOL, AT(freestanding), EMIT_C, any, NULL,
+     "C that needs no library but mem* functions and the compiler's own"},
     {"model", 0, FLAG_MODEL, AT(part), EMIT_C, is_method, "NAME=FILE",
      "one model of several in OUT.c; instead of MODEL, before the flags of its own"},
     {"build-files", 0, FLAG_TEXT, AT(build_files), EMIT_C, is_choice, "cmake|meson|zephyr|arduino",

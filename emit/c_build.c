@@ -137,8 +137,9 @@ static void emit_cmake(Build *b, const char *folder)
         next_file(b, NULL, is_assembly) ? " ASM" : "", name);
     put_files(b, &t, is_source, "", "", " ");
     put(&t, ")\ntarget_include_directories(%s PUBLIC \"${CMAKE_CURRENT_SOURCE_DIR}\")\n"
-        "target_compile_options(%s PRIVATE -O%d)\n"
-        "target_link_libraries(%s PUBLIC m)\n", name, name, optimization(b), name);
+        "target_compile_options(%s PRIVATE -O%d)\n", name, name, optimization(b));
+    if (!b->model->o->freestanding)
+        put(&t, "target_link_libraries(%s PUBLIC m)\n", name);
     for (const CFile *f = NULL; (f = next_file(b, f, is_assembly));)
         put(&t, "set_source_files_properties(%s%s PROPERTIES\n"
             "    OBJECT_DEPENDS \"${CMAKE_CURRENT_SOURCE_DIR}/%s%s.bin\")\n", b->file, f->suffix,
@@ -206,9 +207,10 @@ static void emit_meson(Build *b, const char *folder)
     put_files(b, &t, is_c, "'", "'", ", ");
     put(&t, ",\n  c_args : flags, override_options : ['optimization=%d'])\n"
         "%s_dep = declare_dependency(include_directories : include_directories('.'),\n"
-        "  link_with : %s_lib, compile_args : flags, link_args : flags,\n"
-        "  dependencies : cc.find_library('m', required : false))\n"
-        "meson.override_dependency('%s', %s_dep)\n", optimization(b), name, name, name, name);
+        "  link_with : %s_lib, compile_args : flags, link_args : flags%s)\n"
+        "meson.override_dependency('%s', %s_dep)\n", optimization(b), name, name,
+        b->model->o->freestanding ? "" : ",\n  dependencies : cc.find_library('m', required : false)",
+        name, name);
     for (const CFile *f = NULL; (f = next_file(b, f, is_program));)
         put(&t, "executable('%s', '%s%s', dependencies : %s_dep,\n"
             "  build_by_default : false)\n", name_of_program(b, f), b->file, f->suffix, name);

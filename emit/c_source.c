@@ -307,6 +307,10 @@ static void put_models(const CSource *s, Text *t)
         put_ports(&s->model[i], t);
         put_memory_needs(&s->model[i], t);
     }
+    if (s->model->o->freestanding)
+        put(t, " *\n *   needs      memcpy, memmove, memset and memcmp, which compilers call on their own,\n"
+            " *              and from the compiler's library (libgcc, compiler-rt) what the CPU has no\n"
+            " *              instruction for\n");
 }
 
 static void put_interface(Emit *e, Text *t)
@@ -487,9 +491,16 @@ static void put_forward(Emit *e, Text *t)
     put(t, ");\n}\n");
 }
 
+/* Returns whether files for CPUs with wider vectors are written.  What chooses one of them is in
+ * the compiler's library, which a freestanding file may have to do without. */
+static bool has_variants(const Emit *e)
+{
+    return e->target->has_variants && !e->o->freestanding;
+}
+
 static bool is_variant(const Emit *e, const Target *t)
 {
-    return e->target->has_variants && t->test;
+    return has_variants(e) && t->test;
 }
 
 /* Returns " x_avx2.c" and the files of the other variants, with `between` between two of them. */
@@ -553,7 +564,7 @@ static void put_entry_of_variant(Emit *e, Text *t)
 
 static void put_entry(Emit *e, Text *t)
 {
-    if (e->target->has_variants) {
+    if (has_variants(e)) {
         put_entry_of_variant(e, t);
         put_choosing_entry(e, t);
     } else {
@@ -565,7 +576,7 @@ static void put_entry(Emit *e, Text *t)
         put(t, "\n");
         put_init_state(e, t);
     }
-    if (e->target->has_variants)
+    if (has_variants(e))
         put(t, "\n#endif\n");
 }
 
@@ -643,8 +654,11 @@ static void put_build(Emit *e, Text *t, const char *weights)
             of->vector_bytes, of->has_fma ? "by instruction" : "emulated, which is slow");
     if (of->build)
         put(t, " *\n *   target     %s: %s\n", of->name, of->build);
-    put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->file, variant_files(e, ""), weights);
-    if (of->has_variants)
+    if (e->o->freestanding)
+        put(t, " *\n *   build      cc -O3 -ffreestanding -c %s.c%s\n", e->file, weights);
+    else
+        put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->file, variant_files(e, ""), weights);
+    if (has_variants(e))
         put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "
             "either\n *              each fused multiply-add is emulated, and slow\n",
             e->file, weights);
@@ -683,6 +697,8 @@ static bool emit_source(const CSource *s, CFiles *out)
     put_models(s, &t);
     put_build(e, &t, weight_files(s, out));
     put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
+    if (e->o->freestanding)
+        put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
     put_target(&t, e->target);
     put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)

@@ -134,6 +134,7 @@ typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs
 typedef struct COptions {
     const char *stem;        /* OUT of OUT.c; files and functions are named after it */
     bool main;               /* write OUT_main.c too */
+    bool freestanding;       /* the C calls only what a C compiler itself calls; no variants */
     WeightsAs weights;       /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
     const Target *target;    /* NULL: generic */
     const char *build_files; /* cmake, meson, zephyr or arduino: write its files too; NULL: none */

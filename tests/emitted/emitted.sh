@@ -93,11 +93,18 @@ emit_and_run_lite() { # model, options
         "$etc" run "$1" $2 $arguments --output-dir "$out/want" -q
 }
 
-# Freestanding and with no library of ours or libc's but what a compiler may always call.
-no_library() {
-    gcc -std=c99 -O2 $strict -ffreestanding -c -o "$out/free.o" "$out/$name.c" || return 1
-    nm -u "$out/free.o" | grep -vE ' U (mem(cpy|set|move|cmp)|fmaf?|'"$name"'_weights|_GLOBAL_OFFSET_TABLE_)$' | grep ' U '
-    [ $? -eq 1 ]
+# With --freestanding: no function of a library but those that the header names, and the same bits.
+no_library() { # model, options
+    # shellcheck disable=SC2086
+    "$etc" emit-c "$1" $2 -o "$out/$name.c" --main --freestanding -q || return 1
+    for cc in gcc ${x86:+"gcc -m32 -Wno-psabi"} ${clang:+"$clang"}; do
+        # shellcheck disable=SC2086
+        $cc -std=c99 -O2 $strict -ffreestanding -c -o "$out/free.o" "$out/$name.c" || return 1
+        nm -u "$out/free.o" | grep -vE ' U (mem(cpy|set|move|cmp)|__u?(div|mod)di3|'"$name"'_weights|_GLOBAL_OFFSET_TABLE_)$' |
+            grep ' U ' && return 1
+    done
+    sed -n '1,/\*\//p' "$out/$name.h" | grep -q 'needs  *memcpy, memmove, memset and memcmp' &&
+        build_and_run "gcc -std=c99 -O2 -ffreestanding" "$alone"
 }
 
 sanitized() {
@@ -154,7 +161,8 @@ model() { # folder
         arguments="$arguments --input $f"
     done
     check "$name: emit-c and run" emit_and_run_lite "$1/model.pt2" "" || return
-    check "$name: freestanding" no_library
+    check "$name: --freestanding" no_library "$1/model.pt2" ""
+    check "$name: emit-c" "$etc" emit-c "$1/model.pt2" -o "$out/$name.c" --main -q
     [ -n "$clang" ] && bits "$clang -std=c99 -O2 $strict" "$all" ""
     check "$name: ASan and UBSan, memory of exact sizes" sanitized
     bits "gcc -O0" "$alone" ""
@@ -253,6 +261,7 @@ END
     check "$name: ASan and UBSan, memory of exact sizes" sanitized
     have g++ && check "$name: g++ -std=c++11" g++ -x c++ -std=c++11 -Wall -Wextra -Werror \
         -fsyntax-only "$out/$name.c"
+    grep -qE 'sqrt|norm|acos' "$1" && check "$name: --freestanding" no_library "$1" "$options"
     check "$name: two banks of exact sizes" banked "$1" "$options"
     target=$(sed -n 's/^; TARGET //p' "$1")
     if [ -n "$target" ]; then

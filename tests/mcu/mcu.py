@@ -10,7 +10,7 @@ was painted, and at most half more; the constants that it states must be those o
 fit there.
 Where torch's floats are recorded, the first output has at least that many dB of them.
 Behind a model's name may stand --io: MODEL:int8.  No code of such a model adds or multiplies floats.  MODEL:f32 is
-not quantized.
+not quantized.  Nor is MODEL:free, which is written for --freestanding and linked without any library but the compiler's.
 --table prints what was measured in the place of that."""
 import collections
 import os
@@ -24,6 +24,7 @@ import numpy as np
 ARM, RISCV, LINUX = "arm-none-eabi-", "riscv64-unknown-elf-", "aarch64-linux-gnu-"
 LINK = ["-nostartfiles", "--specs=nano.specs", "-Wl,--gc-sections", "-T", "link.ld"]
 BARE = ["-nostdlib", "-Wl,--gc-sections"]
+ALONE = ["-nostdlib", "-ffreestanding", "-DNO_LIBRARY"]  # start.c has the functions that the header names
 
 
 def board(name):
@@ -85,7 +86,8 @@ def tools(core):
 def parts(model):
     """The name, the dtype of --io or "", and whether it is quantized."""
     name, _, how = model.partition(":")
-    return name, how if how != "f32" else "", how != "f32"
+    is_float = how in ("f32", "free")
+    return name, "" if is_float else how, not is_float
 
 
 def call_of(model):
@@ -117,7 +119,8 @@ class Rig:
         shutil.copy(os.path.join(data, "input_0.npy"), os.path.join(to, "calibrate"))
         recipe = ["--recipe", "int8", "--calibrate", os.path.join(to, "calibrate")] if quantized else []
         call(self.etc, "emit-c", os.path.join(data, "model.pt2"), *recipe, "--target", core, "--main", "-q",
-             "-o", os.path.join(to, "model.c"), *MODELS[name][1], *(["--io", io] if io else []))
+             "-o", os.path.join(to, "model.c"), *MODELS[name][1], *(["--io", io] if io else []),
+             *(["--freestanding"] if model.endswith(":free") else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
         self.takes_bytes = x.dtype == np.uint8
         if io and not self.takes_bytes:
@@ -150,6 +153,7 @@ class Rig:
 
     def device(self, to, model, core, n_out, arena):
         prefix, flags, link, run, _ = CORES[core]
+        link = [*link, *(ALONE if model.endswith(":free") else [])]
         elf = os.path.join(to, "model.elf")
         common = [prefix + "gcc", "-O2", *flags.split(), "-ffunction-sections", "-fdata-sections"]
         objects = []
@@ -254,9 +258,9 @@ class Rig:
         n_out = len(want)
         got, instructions, stack, code = self.device(to, model, core, n_out, arena)
         faults = [] if want == got else ["outputs differ"]
-        if CORES[core][-1]:
+        if CORES[core][-1] and parts(model)[2]:
             faults += self.library(CORES[core][0], to)
-        if CORES[core][0] == ARM:
+        if CORES[core][0] == ARM and parts(model)[2]:
             faults += self.memory(to, stack)
         return got, faults, self.decibels(to, model, got), instructions / MODELS[parts(model)[0]][0], code, arena, stack
 

@@ -3,7 +3,8 @@
  * semihosting; of the others, which qemu-user runs, calls of Linux.
  *
  * HEADER, INPUT_H, RUN and CALL come from the command line: the model's header, its function, and its
- * arguments, of which INPUT, OUTPUT and `arena`, or the banks `dtcm` and `sram`, are here. */
+ * arguments, of which INPUT, OUTPUT and `arena`, or the banks `dtcm` and `sram`, are here.  With
+ * NO_LIBRARY, and for RISC-V, so are the functions that compilers call on their own. */
 #include HEADER
 #include INPUT_H
 #include <stddef.h>
@@ -128,10 +129,24 @@ void reset(void)
 
 __attribute__((section(".vectors"), used)) static void *const vectors[16] = {
     stack_top, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault};
-#elif defined(__riscv) /* there is no C library; of aarch64 there is one, which starts it */
+#elif defined(__riscv) /* of aarch64 there is a C library, which starts it */
+void start(void);
+
+void start(void)
+{
+    main();
+    linux_call(93, 0, 0, 0); /* exit */
+}
+
+__asm__(".globl _start\n"
+        "_start:\n"
+        ".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\n"
+        "j start\n");
+#endif
+
+#if defined(__riscv) || defined(NO_LIBRARY)
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int byte, size_t n);
-void start(void);
 
 __attribute__((optimize("no-tree-loop-distribute-patterns"))) void *memcpy(void *to, const void *from, size_t n)
 {
@@ -148,15 +163,4 @@ __attribute__((optimize("no-tree-loop-distribute-patterns"))) void *memset(void 
     }
     return to;
 }
-
-void start(void)
-{
-    main();
-    linux_call(93, 0, 0, 0); /* exit */
-}
-
-__asm__(".globl _start\n"
-        "_start:\n"
-        ".option push\n.option norelax\nla gp, __global_pointer$\n.option pop\n"
-        "j start\n");
 #endif
