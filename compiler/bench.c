@@ -727,6 +727,8 @@ bool command_bench(const Options *o, Arena *a, Diag *d)
     Bench b = {.r = {.o = o, .arena = a, .diag = d}, .arena = a,
                .runs = number_or(o->runs, RUNS), .warmup = number_or(o->warmup, WARMUP),
                .threads = number_or(o->threads, 1)};
+    if (o->target)
+        return command_forecast(o, a, d);
     ImportKind kind = model_kind(o, d);
     if (kind == IMPORT_UNKNOWN || (kind != IMPORT_PTE && !runner_load(&b.r)))
         return false;

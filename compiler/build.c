@@ -406,7 +406,7 @@ static bool build_c(Build *b)
     if (n > 2 && !strcmp(b->stem + n - 2, ".c"))
         b->stem = arena_str(b->arena, b->stem, n - 2);
     COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
-                  .freestanding = b->o->freestanding,
+                  .freestanding = b->o->freestanding, .forecasts = b->o->command == CMD_BENCH,
                   .target = c_target(b->o), .build_files = b->o->build_files};
     if (!compile_models(b))
         return false;
@@ -449,6 +449,15 @@ const Program *build_c_program(const Options *o, Arena *a, Diag *d)
 {
     Build b = build_new(o, a, d);
     return deliver(&b, build_c(&b)) ? b.program : NULL;
+}
+
+bool build_c_layers(const Options *o, Arena *a, CFiles *files, Diag *d)
+{
+    Build b = build_new(o, a, d);
+    bool ok = build_c(&b);
+    out_discard(&b.out);
+    *files = b.files;
+    return ok;
 }
 
 bool command_emit_c(const Options *o, Arena *a, Diag *d)

@@ -233,6 +233,10 @@ MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *
 const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
 const Target *c_target(const Options *o);             /* the row for --target; NULL: generic */
 
+/* Compiles a model to C as `etc emit-c` does, but writes no files. */
+MUST_USE bool build_c_layers(const Options *o, Arena *a, CFiles *files, Diag *d);
+/* `etc bench --target`: prints what the functions of a model cost on a microcontroller. */
+bool command_forecast(const Options *o, Arena *a, Diag *d);
 /* Compiles a model to C and writes its files, as `etc emit-c` does.  NULL: reported. */
 const Program *build_c_program(const Options *o, Arena *a, Diag *d);
 

@@ -111,6 +111,21 @@ static bool needs_output(Command c)
     return c == CMD_COMPILE || c == CMD_EMIT_C || c == CMD_RUNTIME || c == CMD_REFIT;
 }
 
+static bool target_agrees(const Check *p)
+{
+    const Options *o = p->o;
+    if (o->command == CMD_RUN && (o->etdump || o->memory_limit || o->work_limit))
+        return usage(p, "--target runs emitted C: --%s is for runtime-lite",
+                     o->etdump ? "etdump" : o->memory_limit ? "memory-limit" : "work-limit");
+    if (o->command == CMD_BENCH && (o->trace || o->runs || o->inputs.n || o->backend))
+        return usage(p, "--target runs nothing: --%s is for runs here",
+                     o->trace      ? "trace"
+                     : o->runs     ? "runs"
+                     : o->inputs.n ? "input"
+                                   : "backend");
+    return true;
+}
+
 static bool is_complete(const Check *p)
 {
     const Options *o = p->o;
@@ -154,9 +169,8 @@ static bool is_complete(const Check *p)
     for (int i = 0; i < n_models(o); i++)
         if (!quantization_agrees(p, options_of_model(o, i)))
             return false;
-    if (o->command == CMD_RUN && o->target && (o->etdump || o->memory_limit || o->work_limit))
-        return usage(p, "--target runs emitted C: --%s is for runtime-lite",
-                     o->etdump ? "etdump" : o->memory_limit ? "memory-limit" : "work-limit");
+    if (o->target && !target_agrees(p))
+        return false;
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are wanted; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)

@@ -122,6 +122,10 @@ typedef struct Emit {
     MadeArray *made;           /* arrays that are no states of the program */
     int *n_readers;            /* by storage: how many operands are constants with its bytes */
     int n_made;
+    int64_t flash;       /* the bytes of all arrays that have names so far */
+    int64_t told_flash;  /* those of them that a layer before has */
+    CLayer *layer;       /* the functions so far */
+    int n_layers;
     CustomCall **custom; /* the functions for operators of --ops that are called */
     int n_custom;
     Text functions, locals, run;
@@ -183,6 +187,7 @@ typedef struct Function {
     bool uses_work;
     int64_t work_bytes; /* the scratch that is enough for it; 0: that of the target */
     int64_t gap_bytes;  /* scratch of its own, at a place without live values; 0: none */
+    int64_t steps, terms; /* as in CLayer, if the emitter of a node knows them; else 0 */
     Text body;
 } Function;
 
@@ -257,6 +262,10 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done);
 bool emit_mcu_linear(Function *f, const Node *n, bool *done);
 /* A group without an anchor: a quantize, a sum or product of two images, a function of a byte. */
 bool emit_mcu_group(Function *f, const Graph *body, bool *done);
+/* c_forecast.c: adds a function that was printed to e->layer.  body: NULL if it is one node. */
+void note_layer(Emit *e, const Function *f, const Node *n, const char *name, const Graph *body);
+int stack_of(const Emit *e, const char *text); /* c_stack.c: of functions; 0: it is not known */
+int64_t live_bytes(const Emit *e);             /* c_memory.c: of values, at the current node */
 /* c_mcu_loop.c: any other group whose operands are bytes and numbers. */
 bool emit_mcu_loop(Function *f, const Graph *body, bool *done);
 bool emit_mcu_max(Function *f, const Node *n, const Pool *w, bool *done);

@@ -316,6 +316,7 @@ static void put_function(Emit *e, const Function *f, const Node *n, const Graph 
     put_n(&e->functions, f->body.s, f->body.n);
     put(&e->functions, "}\n\n");
     put_call(e, f, p, name, indent);
+    note_layer(e, f, n, name, body);
 }
 
 /* Prints a group.  The names of its parameters are saved before the body is printed, because that

@@ -141,6 +141,18 @@ static int64_t behind(const Emit *e, const Memory *m, int64_t at, int64_t bytes)
     return at;
 }
 
+int64_t live_bytes(const Emit *e)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < e->method->n_values; i++) {
+        const Value *v = e->value[i];
+        bool is_root = v && v->place.pool > POOL_NONE && v->place.pool <= e->method->n_pools;
+        if (is_root && e->born[i] <= e->now && e->dies[i] >= e->now)
+            sum += type_bytes(v->type);
+    }
+    return sum;
+}
+
 static bool has_room(const Emit *e, const Memory *m, int64_t end)
 {
     return end <= m->size || m == &e->memory[e->n_memories - 1]; /* the last may be too small */

@@ -954,6 +954,8 @@ static bool emit_files(const CSource *s, CFiles *out)
         return false;
     for (int i = 0; i < s->n; i++)
         memory_tell(&e[i], out);
+    out->layer = e->layer;
+    out->n_layers = s->n == 1 ? e->n_layers : 0;
     emit_header(s, out);
     for (int i = 0; i < n_targets; i++)
         if (is_variant(e, &target_row[i]))

@@ -75,14 +75,14 @@ static bool find_set(const Emit *e, Set *set)
     return false;
 }
 
-int stack_bytes(const Emit *e)
+int stack_of(const Emit *e, const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
     Set set;
     int most = 0;
-    if (!find_set(e, &set) || e->n_custom || !e->functions.n)
+    if (!find_set(e, &set) || e->n_custom || !text)
         return 0;
-    for (const char *at = e->functions.s; (at = strstr(at, "etc_")); ) {
+    for (const char *at = text; (at = strstr(at, "etc_")); ) {
         size_t n = strspn(at, letters);
         int bytes = at[n] == '(' ? kernel_bytes(at, n, set) : 0; /* 0: it is not called */
         if (!bytes)
@@ -91,4 +91,9 @@ int stack_bytes(const Emit *e)
         at += n;
     }
     return RUN_BYTES + most;
+}
+
+int stack_bytes(const Emit *e)
+{
+    return stack_of(e, e->functions.s);
 }

@@ -136,6 +136,7 @@ const char *constant_name(Emit *e, const State *s)
     if (*first && same_array(*first, s))
         return e->constant[s->index] = e->constant[(*first)->index];
     *first = *first ? *first : s;
+    e->flash += type_bytes(s->type);
     return e->constant[s->index] = names_make(e->names, "w_", wish);
 }
 

@@ -78,6 +78,7 @@ static const char *add_array(Emit *e, const char *wish, const char *what, EtcDty
     s->n_bytes = type_bytes(s->type);
     m.state = s;
     m.reads = e->macs;
+    e->flash += s->n_bytes;
     PUSH(e->a, e->made, e->n_made, m);
     return name;
 }

@@ -134,6 +134,7 @@ typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs
 typedef struct COptions {
     const char *stem;        /* OUT of OUT.c; files and functions are named after it */
     bool main;               /* write OUT_main.c too */
+    bool forecasts;          /* list the functions and what each costs: CFiles.layer */
     bool freestanding;       /* the C calls only what a C compiler itself calls; no variants */
     WeightsAs weights;       /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
     const Target *target;    /* NULL: generic */
@@ -156,9 +157,26 @@ typedef struct CBank {
     int n_missed;
 } CBank;
 
+/* A function of the C, and what it costs on a microcontroller. */
+typedef struct CLayer {
+    const char *function, *kernel; /* "node_relu"; what takes most of its time, or "" */
+    Loc loc;
+    const char *op;
+    /* The multiply-adds of the model, and what the forecast counts: multiply-adds with those that
+     * fill up blocks, elements that are gathered for them or read, elements of the result, and
+     * rows of the result. */
+    int64_t macs, steps, terms, outputs, rows;
+    int64_t flash, ram;          /* the constants that no function before it reads; the bytes of
+                                    memory that are live while it runs */
+    int stack;                   /* 0: it is not known */
+    double instructions, cycles; /* below 0: no row of the table is for it */
+} CLayer;
+
 typedef struct CFiles {
     CFile *file;
     int n;
+    CLayer *layer; /* of a target in fixed point, in the order of the calls, for one model */
+    int n_layers;
     CBank *bank; /* those of --bank, banks of constants last; the caller checks that all fit */
     int n_banks;
     int64_t scratch; /* the bytes of the arena that are scratch memory of kernels */

@@ -115,9 +115,34 @@ Test(bench, trace_is_json)
     expect_files("m.etir t.json ");
 }
 
+Test(bench, forecasts_add_up)
+{
+    const char *command = "bench $DATA/cnn_digits/model.pt2 --recipe int8 --calibrate "
+                          "$DATA/quantized/cnn_digits_calibration.npy --target cortex-m4";
+    Result r = ok(arena_printf(arena, "%s --json", command));
+    const Json *root = json(&r), *layers = json_get(root, "layers");
+    double instructions = 0, flash = 0, most = 0;
+    for (int i = 0; i < json_count(layers); i++) {
+        const Json *l = item(layers, i);
+        instructions += real(l, "instructions");
+        flash += real(l, "flash");
+        most = fmax(most, real(l, "ram"));
+        cr_expect_gt(real(l, "steps"), 0);
+    }
+    cr_expect_gt(json_count(layers), 3);
+    cr_expect_eq(number(root, "without_forecast"), 0);
+    cr_expect_float_eq(instructions, real(root, "instructions"), json_count(layers));
+    cr_expect_float_eq(real(root, "cycles"), 1.2 * instructions, 2 * json_count(layers));
+    cr_expect(flash == real(root, "flash") && most == real(root, "ram"));
+    cr_expect(strstr(ok(command).out, "etc_mcu_"));
+    expect_files("");
+}
+
 Test(bench, wrong_use_is_told)
 {
     write_text("m.etir", model);
+    fails("bench m.etir --target cortex-m4 --runs 3", 2, "--runs is for runs here");
+    fails("bench m.etir --target x86-64-v3", 4, "no table of instructions for --target x86-64-v3");
     ok("compile m.etir -o m.pte -q");
     fails("bench", 2, "a model is missing; usage: etc bench MODEL");
     fails("bench m.etir --runs 0", 2, "--runs expects a number from 1 to 100000, not '0'");

@@ -58,6 +58,7 @@ static const struct {
     {"target", "", "--target x86-64-v3", true},
     {"weights-as", "--weights-as array", "--weights-as incbin", true},
     {"main", "", "--main", true},
+    {"freestanding", "", "--freestanding", true},
     {"model", "", "", false}, /* a key is one model's */
     {"build-files", "--build-files cmake", "--build-files meson", true},
     {"verify", "", "--verify", true}, /* it may fail */

@@ -1,8 +1,9 @@
 /* count.c -- a QEMU plugin: instructions that a guest runs from one address to another.
  *
- *     qemu-system-arm ... -plugin count.so,start=0x...,stop=0x...,to=FILE
+ *     qemu-system-arm ... -plugin count.so,start=0x...,stop=0x...,to=FILE[,mark=0x...]
  *
  * `start` and `stop` are functions that the program calls; FILE gets the number between the calls.
+ * Then, for each call of a function `mark` in their order, it gets the address and the number so far.
  * Debian ships no header of QEMU's plugins, so what is used of it is declared here. */
 #include <inttypes.h>
 #include <stdint.h>
@@ -28,6 +29,10 @@ PUBLIC int qemu_plugin_install(Id id, const struct qemu_info_t *info, int argc, 
 static uint64_t total, at_start, counted, start, stop;
 static const char *to;
 
+enum { MOST_MARKS = 256, MOST_CALLS = 4096 };
+static uint64_t mark[MOST_MARKS], called[MOST_CALLS], called_at[MOST_CALLS];
+static int n_marks, n_called;
+
 static void executes(unsigned cpu, void *address)
 {
     (void)cpu;
@@ -36,6 +41,11 @@ static void executes(unsigned cpu, void *address)
         at_start = total;
     else if ((uintptr_t)address == stop)
         counted = total - at_start;
+    for (int i = 0; i < n_marks && n_called < MOST_CALLS; i++)
+        if ((uintptr_t)address == mark[i]) {
+            called_at[n_called] = total - at_start;
+            called[n_called++] = mark[i];
+        }
 }
 
 static void translates(Id id, struct qemu_plugin_tb *tb)
@@ -55,6 +65,8 @@ static void ends(Id id, void *data)
     (void)data;
     if (f) {
         fprintf(f, "%" PRIu64 "\n", counted);
+        for (int i = 0; i < n_called; i++)
+            fprintf(f, "%#" PRIx64 " %" PRIu64 "\n", called[i], called_at[i]);
         fclose(f);
     }
 }
@@ -67,6 +79,8 @@ PUBLIC int qemu_plugin_install(Id id, const struct qemu_info_t *info, int argc, 
             start = strtoull(argv[i] + 6, NULL, 0);
         else if (!strncmp(argv[i], "stop=", 5))
             stop = strtoull(argv[i] + 5, NULL, 0);
+        else if (!strncmp(argv[i], "mark=", 5) && n_marks < MOST_MARKS)
+            mark[n_marks++] = strtoull(argv[i] + 5, NULL, 0);
         else if (!strncmp(argv[i], "to=", 3))
             to = argv[i] + 3;
     }
