@@ -271,7 +271,6 @@ ETC_INLINE void etc_depthwise_start(const EtcConv *g, float *rows, EtcTaps *t)
 ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const float *w, float bias,
                                    float *y, const EtcConv *g, int n)
 {
-    const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
     const int64_t next = t->next, n_at = t->n_at;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
         const float *from = rows + ox, *weight = w;
@@ -281,7 +280,8 @@ ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const fl
             acc[r] = etc_splat(bias);
         }
         for (int64_t s = 0; s < t->steps; s++, from += t->step, weight += n_at) {
-            for (int64_t i = 0; i < n_at; i++) {
+            const int is_done = etc_add_taps(from, t->at, n_at, (n > 1) ? next : 0, weight, acc);
+            for (int64_t i = 0; (is_done == 0) && (i < n_at); i++) {
                 const EtcF wv = etc_splat(weight[i]);
                 const float *x = from + t->at[i];
                 ETC_UNROLL
@@ -292,8 +292,7 @@ ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const fl
         }
         ETC_UNROLL
         for (int r = 0; r < n; r++) {
-            etc_store(y + (r * g->ow) + ox, g->ow - ox,
-                      etc_at_most(etc_at_least(acc[r], lo), hi));
+            etc_store_within(y + (r * g->ow) + ox, g->ow - ox, &acc[r], g->lo, g->hi);
         }
     }
 }

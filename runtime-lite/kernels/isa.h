@@ -3,9 +3,9 @@
  * Each isa_*.h defines the same constants and functions; the kernels are written once with them:
  *
  *   ETC_VEC, ETC_REP, ETC_IOTA    the bytes of a vector; the initializers x, x, .. and 0, 1, ..
- *   ETC_REGISTERS                 the number of vector registers
- *   ETC_FMA_BY_DOUBLE             1: etc_fma is emulated, and a tile's terms are better added by
- *                                 etc_terms_by_double
+ *   ETC_REGISTERS                 the number of vector registers; 8: those of a Cortex-M's FPU, which
+ *                                 computes one float at a time
+ *   ETC_FMA_BY_DOUBLE             1: etc_fma is emulated in double
  *   ETC_PIXELS                    the most pixels of a tile in across.h, which has two vectors of
  *                                 channels per pixel; 1: such tiles are not used
  *   ETC_PUT_VECTORS               the most vectors whose bytes etc_put_bytes stores
@@ -24,7 +24,8 @@
  *   etc_even, etc_odd                    return the even or odd lanes of a, then those of b
  *   etc_fma, etc_vsqrt                   return a * b + c and the square root, rounded once
  *   etc_fused, etc_root_f32, _f64        do so for one number
- *   etc_terms_by_double                  adds a tile's terms; returns 0 if not done
+ *   etc_add_terms, etc_add_taps          add the terms of a tile, the taps of four rows; return 0 if
+ *                                        not done
  *   etc_transpose4                       transposes four rows of four floats
  *
  *   etc_widen, etc_low_bytes             convert unsigned bytes to lanes, lanes to their low bytes

@@ -87,7 +87,7 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 }
 
 /* Does nothing and returns 0: the CPU has fused multiply-adds. */
-ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
+ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
     (void)t;
     (void)mr;

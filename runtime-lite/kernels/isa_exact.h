@@ -1,5 +1,5 @@
 /* isa_exact.h -- multiply-adds and square roots of one number, rounded once: by an instruction if
- * the CPU has one, otherwise in integers.
+ * the CPU has one, otherwise in integers; and the multiply-adds of taps for a Cortex-M's FPU.
  *
  * C libraries are not relied on.  newlib's fmaf rounds twice on CPUs without floats, and compilers
  * call a library beside the instruction for a root, because of errno.  Only glibc, whose functions
@@ -8,7 +8,7 @@
 #ifndef ETC_ISA_EXACT_H
 #define ETC_ISA_EXACT_H
 
-#include "runtime-lite/kernels/core.h"
+#include "runtime-lite/kernels/lanes.h"
 
 #if defined(__GLIBC__) && !defined(ETC_FREESTANDING)
 #define ETC_LIBRARY_IS_EXACT 1
@@ -173,5 +173,47 @@ ETC_INLINE float etc_root_f32(float x)
     return (float)etc_root_f64((double)x); /* that double has enough bits to be rounded again */
 #endif
 }
+
+#if ETC_REGISTERS == 8
+/* Adds n taps to the sums of four rows, which are `next` floats apart: w[i] times the vector at
+ * x + at[i].  n is at least 1. */
+ETC_OUTLINE int etc_add_taps(const float *x, const int64_t *at, int64_t n, int64_t next,
+                             const float *w, EtcF acc[4])
+{
+    const int32_t row = (int32_t)next * 4;
+    int32_t k = (int32_t)n;
+    const float *p;
+    __asm__ volatile(
+        "vldmia %[c], {s0-s15}\n"
+        "1:\tldr %[p], [%[at]], #8\n\tvldmia %[w]!, {s20}\n\tadd %[p], %[x], %[p], lsl #2\n\t"
+        "vldmia %[p], {s16-s19}\n\tadd %[p], %[row]\n\tvfma.f32 s0, s16, s20\n\t"
+        "vfma.f32 s1, s17, s20\n\tvfma.f32 s2, s18, s20\n\tvfma.f32 s3, s19, s20\n\t"
+        "vldmia %[p], {s16-s19}\n\tadd %[p], %[row]\n\tvfma.f32 s4, s16, s20\n\t"
+        "vfma.f32 s5, s17, s20\n\tvfma.f32 s6, s18, s20\n\tvfma.f32 s7, s19, s20\n\t"
+        "vldmia %[p], {s16-s19}\n\tadd %[p], %[row]\n\tvfma.f32 s8, s16, s20\n\t"
+        "vfma.f32 s9, s17, s20\n\tvfma.f32 s10, s18, s20\n\tvfma.f32 s11, s19, s20\n\t"
+        "vldmia %[p], {s16-s19}\n\tvfma.f32 s12, s16, s20\n\tvfma.f32 s13, s17, s20\n\t"
+        "vfma.f32 s14, s18, s20\n\tvfma.f32 s15, s19, s20\n\tsubs %[k], #1\n\tbne 1b\n\t"
+        "vstmia %[c], {s0-s15}"
+        : [p] "=&r"(p), [at] "+r"(at), [w] "+r"(w), [k] "+l"(k)
+        : [c] "r"(acc), [x] "r"(x), [row] "r"(row)
+        : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11",
+          "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19", "s20");
+    return 1;
+}
+#else
+/* Does nothing and returns 0: the compiler keeps the sums in registers. */
+ETC_INLINE int etc_add_taps(const float *x, const int64_t *at, int64_t n, int64_t next,
+                            const float *w, EtcF acc[4])
+{
+    (void)x;
+    (void)at;
+    (void)n;
+    (void)next;
+    (void)w;
+    (void)acc;
+    return 0;
+}
+#endif
 
 #endif

@@ -57,8 +57,48 @@ ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t 
     }
 }
 
-/* Does nothing and returns 0: etc_fma is not emulated in double here. */
-ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
+#if ETC_REGISTERS == 8
+/* Adds all terms to the sums of at most four rows by four columns, which are kept in registers: s0
+ * to s15.  Rows beyond mr are one before once more.  Returns 0 if the terms of a row have gaps. */
+ETC_OUTLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
+{
+    const float *a0 = t->a, *a1 = a0 + ((mr > 1) ? t->a_row : 0), *a2 = a0, *a3 = a0, *b = t->b;
+    const int32_t row = (int32_t)t->b_row * 4;
+    EtcF *sums = acc[0];
+    int32_t k = (int32_t)t->k;
+    (void)nv;
+    if (t->a_step != 1) {
+        return 0;
+    }
+    if (mr > 2) {
+        a2 = a1 + t->a_row;
+        a3 = a2 + ((mr > 3) ? t->a_row : 0);
+    }
+    __asm__ volatile(
+        "vldmia %[c], {s0-s3}\n\tadd %[c], #64\n\tvldmia %[c], {s4-s7}\n\tadd %[c], #64\n\t"
+        "vldmia %[c], {s8-s11}\n\tadd %[c], #64\n\tvldmia %[c], {s12-s15}\n\t"
+        "cmp %[k], #0\n\tbeq 2f\n"
+        "1:\tvldmia %[b], {s16-s19}\n\tadd %[b], %[row]\n\t"
+        "vldmia %[a0]!, {s20}\n\tvldmia %[a1]!, {s21}\n\tvldmia %[a2]!, {s22}\n\t"
+        "vldmia %[a3]!, {s23}\n\t"
+        "vfma.f32 s0, s20, s16\n\tvfma.f32 s1, s20, s17\n\tvfma.f32 s2, s20, s18\n\t"
+        "vfma.f32 s3, s20, s19\n\tvfma.f32 s4, s21, s16\n\tvfma.f32 s5, s21, s17\n\t"
+        "vfma.f32 s6, s21, s18\n\tvfma.f32 s7, s21, s19\n\tvfma.f32 s8, s22, s16\n\t"
+        "vfma.f32 s9, s22, s17\n\tvfma.f32 s10, s22, s18\n\tvfma.f32 s11, s22, s19\n\t"
+        "vfma.f32 s12, s23, s16\n\tvfma.f32 s13, s23, s17\n\tvfma.f32 s14, s23, s18\n\t"
+        "vfma.f32 s15, s23, s19\n\tsubs %[k], #1\n\tbne 1b\n"
+        "2:\tvstmia %[c], {s12-s15}\n\tsub %[c], #64\n\tvstmia %[c], {s8-s11}\n\t"
+        "sub %[c], #64\n\tvstmia %[c], {s4-s7}\n\tsub %[c], #64\n\tvstmia %[c], {s0-s3}"
+        : [a0] "+r"(a0), [a1] "+r"(a1), [a2] "+r"(a2), [a3] "+r"(a3), [b] "+r"(b), [k] "+l"(k),
+          [c] "+r"(sums)
+        : [row] "r"(row)
+        : "cc", "memory", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11",
+          "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23");
+    return 1;
+}
+#else
+/* Does nothing and returns 0: the compiler keeps the sums of etc_tile_terms in registers. */
+ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
     (void)t;
     (void)mr;
@@ -66,6 +106,7 @@ ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[1
     (void)acc;
     return 0;
 }
+#endif
 
 /* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)

@@ -6,7 +6,11 @@
 #define ETC_REP(f) {f, f, f, f}
 #define ETC_IOTA {0, 1, 2, 3}
 
+#if defined(__ARM_FEATURE_FMA) && defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'M')
+#define ETC_REGISTERS 8 /* 32 registers of one float: etc_add_terms and etc_add_taps use them */
+#else
 #define ETC_REGISTERS 16
+#endif
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 1
 

@@ -140,7 +140,7 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 
 /* Adds all terms to a tile's sums.  The sums are kept in double, and rounded to float after each
  * term.  Returns 0, with acc unchanged, if a term needs etc_fma_again. */
-ETC_INLINE int etc_terms_by_double(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
+ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
     __m128d sum[4][4], bv[4];
     __m128i rare = _mm_setzero_si128();

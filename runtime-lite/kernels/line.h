@@ -53,6 +53,24 @@ ETC_INLINE void etc_every_then_zeros(const float *x, int64_t stride, float *y, i
     }
 }
 
+/* Writes a line element by element: y[i] = x[(i - from) * stride] for from <= i < to, and `pad` to
+ * the other elements up to `columns`. */
+ETC_INLINE void etc_line_of_floats(const float *x, int64_t stride, float pad, float *y, int32_t from,
+                                   int32_t to, int32_t columns)
+{
+    const int32_t step = (int32_t)stride;
+    float *const begin = y + from, *const end = y + to, *const behind = y + columns;
+    for (; y < begin; y++) {
+        *y = pad;
+    }
+    for (; y < end; y++, x += step) {
+        *y = *x;
+    }
+    for (; y < behind; y++) {
+        *y = pad;
+    }
+}
+
 /* Returns n / stride, rounded up.  n is not negative. */
 ETC_INLINE int64_t etc_steps_up(int64_t n, int64_t stride)
 {
@@ -76,6 +94,10 @@ ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t strid
         return;
     }
     x += ix + (from * stride);
+    if (ETC_REGISTERS == 8) {
+        etc_line_of_floats(x, stride, pad, y, (int32_t)from, (int32_t)to, (int32_t)columns);
+        return;
+    }
     if ((pad == 0.0f) && (stride <= 2) && (from <= ETC_LANES)) {
         etc_storeu(y, etc_splat(0.0f));
         etc_every_then_zeros(x, stride, y + from, to - from, columns - from);

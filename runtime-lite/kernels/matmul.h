@@ -47,6 +47,48 @@ ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64
     ((ETC_PANEL >= ETC_TOGETHER) ? ((ETC_PANEL / ETC_TOGETHER) * ETC_TOGETHER) \
                                  : ((ETC_PANEL >= 8) ? 8 : ((ETC_PANEL >= 4) ? 4 : 1)))
 
+/* Adds the terms of four columns of b[n][k], which lie at w0 to w3, to their sums. */
+ETC_INLINE void etc_four_columns(const float *a, const float *w0, const float *w1, const float *w2,
+                                 const float *w3, int32_t k, float s[4])
+{
+    float s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
+    for (int32_t i = 0; i < k; i++) {
+        const float v = a[i];
+        s0 = etc_fused(v, w0[i], s0);
+        s1 = etc_fused(v, w1[i], s1);
+        s2 = etc_fused(v, w2[i], s2);
+        s3 = etc_fused(v, w3[i], s3);
+    }
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+    s[3] = s3;
+}
+
+/* Multiplies a row of a by b[n][k], which is not packed: a row is too little to pack it for.  The
+ * last four columns may overlap those before. */
+ETC_OUTLINE void etc_row_by_columns(const float *a, const float *b, const float *bias, float *y,
+                                    const EtcMatmul *g)
+{
+    const int32_t n = (int32_t)g->n, last = (n < 4) ? n : 4;
+    for (int32_t j = 0; j < n; j += 4) {
+        float s[4], *to = y + ((j + 4 <= n) ? j : (n - last));
+        const float *w[4];
+        for (int32_t c = 0; c < 4; c++) {
+            const int64_t at = (to - y) + ((c < last) ? c : 0);
+            w[c] = b + (at * g->b_row);
+            s[c] = (bias != NULL) ? bias[at] : 0.0f;
+        }
+        etc_four_columns(a, w[0], w[1], w[2], w[3], (int32_t)g->k, s);
+        for (int32_t c = 0; c < last; c++) {
+            to[c] = (s[c] < g->lo) ? g->lo : ((s[c] > g->hi) ? g->hi : s[c]);
+        }
+    }
+}
+
+/* The most rows of a for which b is not packed on a CPU without vectors. */
+#define ETC_FEW_ROWS 6
+
 ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bias, float *y,
                                 const EtcMatmul *g, void *work)
 {
@@ -54,6 +96,13 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
     EtcBlock t = {a, panel, y, bias, g->m, 0, 0, g->a_row, 0, g->n, 1, g->lo, g->hi,
                   ETC_FROM_ZERO, 0, ETC_TOGETHER};
     const int in_blocks = g->b_form == ETC_BY_BLOCKS;
+    if ((ETC_REGISTERS == 8) && (g->b_form == ETC_BY_COLUMNS) && (g->m <= ETC_FEW_ROWS) &&
+        (g->from_y == 0)) {
+        for (int64_t i = 0; i < g->m; i++) {
+            etc_row_by_columns(a + (i * g->a_row), b, bias, y + (i * g->n), g);
+        }
+        return;
+    }
     for (int64_t j = 0; j < g->n; j += t.n) {
         t.n = in_blocks ? etc_min_i64(g->n - j, ETC_BLOCK_PANEL) : etc_panel(g->n - j);
         t.b_row = ((t.n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;

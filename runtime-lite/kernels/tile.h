@@ -97,19 +97,52 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
         }
     }
     const EtcTerms terms = {t->a + (i * t->a_row), t->b, t->a_row, t->a_step, t->b_row, t->k};
-    if ((ETC_FMA_BY_DOUBLE == 0) || (etc_terms_by_double(&terms, mr, nv, acc) == 0)) {
+    if (etc_add_terms(&terms, mr, nv, acc) == 0) {
         etc_tile_terms(t, i, mr, nv, acc);
     }
-    const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
+            float *to = c + (r * t->c_row) + (v * ETC_LANES);
             if (t->is_last != 0) {
-                acc[r][v] = etc_at_most(etc_at_least(acc[r][v], lo), hi);
+                etc_store_within(to, left, &acc[r][v], t->lo, t->hi);
+            } else {
+                etc_store(to, left, acc[r][v]);
             }
-            etc_store(c + (r * t->c_row) + (v * ETC_LANES), left, acc[r][v]);
+        }
+    }
+}
+
+/* Does the same for the rows from i on, at most four, and the columns of one vector, on a CPU without
+ * vectors: fewer instructions around the terms. */
+ETC_OUTLINE void etc_tile_of_floats(const EtcBlock *t, int32_t i, int32_t column)
+{
+    EtcF acc[16][4];
+    const int32_t row = (int32_t)t->c_row, rows = (int32_t)etc_min_i64(t->m - i, 4);
+    const int32_t n = (int32_t)etc_min_i64(t->n - column, ETC_LANES);
+    const EtcTerms terms = {t->a + (i * t->a_row), t->b + column, t->a_row, t->a_step, t->b_row, t->k};
+    float *const c = t->c + (i * row) + column;
+    for (int32_t r = 0; r < rows; r++) {
+        const float *from = (t->start == ETC_FROM_C)        ? (c + (r * row))
+                            : (t->start == ETC_FROM_COLUMN) ? (t->bias + column)
+                                                            : NULL;
+        acc[r][0] = etc_splat((t->start == ETC_FROM_ROW) ? t->bias[i + r] : 0.0f);
+        for (int32_t l = 0; (from != NULL) && (l < n); l++) {
+            acc[r][0][l] = from[l];
+        }
+    }
+    if (etc_add_terms(&terms, rows, 1, acc) == 0) {
+        EtcBlock part = *t;
+        part.b += column;
+        etc_tile_terms(&part, i, rows, 1, acc);
+    }
+    for (int32_t r = 0; r < rows; r++) {
+        if (t->is_last != 0) {
+            etc_store_within(c + (r * row), n, &acc[r][0], t->lo, t->hi);
+        } else {
+            etc_store(c + (r * row), n, acc[r][0]);
         }
     }
 }
@@ -118,6 +151,11 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
 ETC_INLINE void etc_tiles(const EtcBlock *t, int mr, int nv)
 {
     int64_t i = 0;
+    for (; (ETC_REGISTERS == 8) && (i < t->m); i += 4) {
+        for (int32_t v = 0; v < nv; v++) {
+            etc_tile_of_floats(t, (int32_t)i, v * ETC_LANES);
+        }
+    }
     for (; (i + mr) <= t->m; i += mr) {
         etc_tile(t, i, mr, nv);
     }
