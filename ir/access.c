@@ -268,3 +268,148 @@ RowAccess access_rows(const Node *n, int i, RowSplit s)
         return ROWS_NONE;
     }
 }
+
+/* -- ranges along any axis --------------------------------------------------------------------- */
+
+static bool has_one(const Value *v)
+{
+    bool yes = true;
+    for (int i = 0; i < v->type.rank; i++)
+        yes = yes && dim_equal(v->type.dim[i], DIM(1));
+    return yes;
+}
+
+/* The operand is broadcast to the result. */
+static int pointwise_range(const Value *x, const Value *y, int axis)
+{
+    const int k = axis - (y->type.rank - x->type.rank);
+    return k < 0 || dim_equal(x->type.dim[k], DIM(1)) ? AXIS_WHOLE : k;
+}
+
+static int moved_range(const Node *n, int axis)
+{
+    for (int k = 0; k < first_operand(n)->type.rank; k++)
+        if (access_axis(n, k) == axis)
+            return k;
+    return AXIS_NONE;
+}
+
+static int joined_range(const Node *n, const Value *x, int axis)
+{
+    Concat c;
+    bool ok = concat_read(n, &c) && c.axis != axis && x->type.rank == n->out[0]->type.rank;
+    return ok ? axis : AXIS_NONE;
+}
+
+/* A softmax keeps all axes, a reduction leaves some out. */
+static int along_range(const Node *n, int axis)
+{
+    Reduce r;
+    int64_t dim;
+    const int rank = n->out[0]->type.rank;
+    if (n->op == OP__SOFTMAX || n->op == OP__LOG_SOFTMAX)
+        return arg_int(n, "dim", &dim) && dim + (dim < 0 ? rank : 0) != axis ? axis : AXIS_NONE;
+    if (!reduce_read(n, &r))
+        return AXIS_NONE;
+    for (int i = 0, k = 0; i < r.x->type.rank; i++) {
+        bool goes = r.axes >> i & 1;
+        if (k == axis && !goes)
+            return i;
+        k += !goes || r.keeps;
+    }
+    return AXIS_NONE;
+}
+
+/* Other operands of a product are a number per column, which are constants, or per row. */
+static int product_range(const Node *n, const Value *v, int axis)
+{
+    Product p;
+    const Value *y = n->out[0];
+    const Value *x = product_read(n, &p) ? p.x : arg_value(n, "input");
+    const bool is_column = axis == y->type.rank - 1;
+    if (is_column && !p.x)
+        return AXIS_NONE;
+    if (v == x)
+        return is_column ? AXIS_WHOLE : axis;
+    if (p.x && v == p.w)
+        return is_column ? (p.is_rows ? 0 : v->type.rank - 1) : p.is_batch && !axis ? 0 : AXIS_WHOLE;
+    return v->state && !is_column ? AXIS_WHOLE : pointwise_range(v, y, axis);
+}
+
+/* Images, or channels: all input channels are summed, or those of a group make one output. */
+static int convolution_range(const Conv *c, const Value *v, const Value *y, int axis)
+{
+    if (axis == 0)
+        return v == c->x ? 0 : AXIS_WHOLE;
+    if (axis != 1 || c->is_transposed)
+        return AXIS_NONE;
+    if (v == c->x && c->groups == 1)
+        return AXIS_WHOLE;
+    if (c->groups > 1 && !dim_equal(y->type.dim[1], DIM(c->groups)))
+        return AXIS_NONE;
+    if (v == c->x)
+        return dim_equal(v->type.dim[1], DIM(c->groups)) ? 1 : AXIS_NONE;
+    return has_one(v) ? AXIS_WHOLE : 0;
+}
+
+static int window_range(const Node *n, const Value *v, int axis)
+{
+    Conv c;
+    Pool p;
+    if (conv_read(n, &c))
+        return convolution_range(&c, v, n->out[0], axis);
+    return pool_read(n, &p) && axis < n->out[0]->type.rank - p.axes ? axis : AXIS_NONE;
+}
+
+static int norm_range(const Node *n, const Value *v, int axis)
+{
+    Norm norm;
+    if (!norm_read(n, &norm) || norm.kind == NORM_BATCH)
+        return AXIS_NONE;
+    bool is_row = norm.kind == NORM_GROUP ? axis == 0 : axis < norm.x->type.rank - norm.axes;
+    return !is_row ? AXIS_NONE : v == norm.x ? axis : AXIS_WHOLE;
+}
+
+/* Heads, and queries if no query has to know its number. */
+static int attention_range(const Node *n, const Value *v, int axis)
+{
+    Attention a;
+    const Value *y = n->out[0];
+    const int query = y->type.rank - 2;
+    if (!attention_read(n, &a) || axis > query || (axis == query && a.is_causal))
+        return AXIS_NONE;
+    return axis == query && (v == a.k || v == a.v) ? AXIS_WHOLE : pointwise_range(v, y, axis);
+}
+
+static int range_of(const Node *n, const Value *v, int axis)
+{
+    switch (node_access(n)) {
+    case ACCESS_POINTWISE:
+        return node_is_pointwise(n) ? pointwise_range(v, n->out[0], axis) : AXIS_NONE;
+    case ACCESS_VIEW: case ACCESS_PERMUTE: case ACCESS_PART:
+        return moved_range(n, axis);
+    case ACCESS_JOIN:
+        return joined_range(n, v, axis);
+    case ACCESS_ALONG:
+        return along_range(n, axis);
+    case ACCESS_PRODUCT:
+        return product_range(n, v, axis);
+    case ACCESS_WINDOW:
+        return window_range(n, v, axis);
+    case ACCESS_NORM:
+        return norm_range(n, v, axis);
+    default:
+        return attention_range(n, v, axis);
+    }
+}
+
+int access_range(const Node *n, int i, int axis)
+{
+    assert(i < n->n_in && axis >= 0 && axis < n->out[0]->type.rank);
+    const Value *v = n->in[i];
+    const int k = v->type.rank == SCALAR ? AXIS_NONE : range_of(n, v, axis);
+    if (k < 0)
+        return k;
+    bool is_same = k < v->type.rank && dim_equal(v->type.dim[k], n->out[0]->type.dim[axis]);
+    return is_same ? k : AXIS_NONE;
+}

@@ -247,6 +247,12 @@ bool rows_split(Type t, int64_t rows, RowSplit *s);
 typedef enum RowAccess { ROWS_NONE, ROWS_WHOLE, ROWS_CUT } RowAccess;
 RowAccess access_rows(const Node *n, int i, RowSplit s); /* s divides result 0 */
 
+/* Returns the axis of operand i along which a range of indices is needed to compute the same range
+ * of result 0 along `axis`: the range is as long and begins at the same index.  AXIS_WHOLE: the
+ * whole operand is needed; AXIS_NONE: it is unknown.  Sizes may be symbolic. */
+enum { AXIS_NONE = -1, AXIS_WHOLE = -2 };
+int access_range(const Node *n, int i, int axis);
+
 /* The operator that takes a tensor, what replaces its view, and the view's arguments; the operator
  * that makes the tensor of its view again.  OP_NONE: there is none. */
 OpId view_scatter(OpId view);
