@@ -407,7 +407,8 @@ static bool build_c(Build *b)
         b->stem = arena_str(b->arena, b->stem, n - 2);
     COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
                   .freestanding = b->o->freestanding, .forecasts = b->o->command == CMD_BENCH,
-                  .target = c_target(b->o), .build_files = b->o->build_files};
+                  .target = c_target(b->o), .build_files = b->o->build_files,
+                  .parallel = b->o->parallel ? atoi(b->o->parallel) : 0};
     if (!compile_models(b))
         return false;
     bool ok = emit_planned(b, &c) && fill_otherwise(b, &c) &&

@@ -222,6 +222,8 @@ static const Flag flag_row[] = {
      "inputs and outputs lie in the arena, where others may take their place"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
+    {"parallel", 0, FLAG_TEXT, AT(parallel), EMIT_C, is_threads, "N",
+     "split the work into up to N parts, which threads of the caller may run at once"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
     {"freestanding", 0, FLAG_BOOL, AT(freestanding), EMIT_C, any, NULL,
      "C that needs no library but mem* functions and the compiler's own"},

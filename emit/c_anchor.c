@@ -146,8 +146,9 @@ static const char *conv_weights(Function *f, const Conv *c)
     if (!conv_is_blocked(f, c))
         return function_pointer(f, c->w);
     const int64_t rows = c->w->type.dim[0].value, terms = type_numel(c->w->type) / rows;
-    return blocked_weight(f->e, c->w, (RowBlocks){.count = c->groups, .rows = rows / c->groups,
-                                                  .terms = terms, .row = terms, .term = 1});
+    const RowBlocks b = {.count = c->groups, .rows = rows / c->groups, .terms = terms, .row = terms,
+                         .term = 1};
+    return part_of_array(f, c->w, blocked_weight(f->e, c->w, b), DIM(terms));
 }
 
 static const char *conv_form(const Function *f, const Conv *c)
@@ -164,11 +165,14 @@ static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Cla
 {
     const Value *x = c->x, *w = c->w;
     Program *p = f->e->method->program;
-    Dim groups = DIM(c->groups);
+    const bool is_cut = part_axis(f, x) == 1; /* each group has one channel */
+    Dim groups = is_cut ? size_of(x, 1) : DIM(c->groups);
     Dim field[16] = {
         images, groups,
-        dim_floordiv(p, size_of(x, 1), groups), spatial_size(x, 0), spatial_size(x, 1),
-        dim_floordiv(p, size_of(y, 1), groups), spatial_size(y, 0), spatial_size(y, 1),
+        is_cut ? DIM(1) : dim_floordiv(p, size_of(x, 1), groups), spatial_size(x, 0),
+        spatial_size(x, 1),
+        is_cut ? DIM(1) : dim_floordiv(p, size_of(y, 1), groups), spatial_size(y, 0),
+        spatial_size(y, 1),
         spatial_size(w, 0), spatial_size(w, 1),
         DIM(c->stride[0]), DIM(c->stride[1]), DIM(c->pad[0]), DIM(c->pad[1]),
         DIM(c->dilation[0]), DIM(c->dilation[1]),
@@ -241,6 +245,8 @@ typedef struct Matmul {
     const char *b_form;
     Dim b_row;
     bool from_y;
+    bool has_gaps; /* b is in blocks, and rows of y are y_row apart */
+    Dim y_row;
 } Matmul;
 
 static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
@@ -250,19 +256,32 @@ static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
         "%*sconst EtcMatmul g = {", indent, "", indent, "");
     put_fields(f, field, 5);
     put_clamp(f, clamp);
-    put(&f->body, ", %s, %d};\n%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", p->b_form,
-        p->from_y, indent, "", p->a, p->b, array_or_null(f, p->bias), p->y);
+    put(&f->body, ", %s, %d};\n", p->b_form, p->from_y);
+    if (p->has_gaps) {
+        put(&f->body, "%*setc_matmul_part(%s, %s, %s, %s, &g, ", indent, "", p->a, p->b,
+            array_or_null(f, p->bias), p->y);
+        function_dim(f, p->y_row);
+        put(&f->body, ");\n");
+        return;
+    }
+    put(&f->body, "%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", indent, "", p->a, p->b,
+        array_or_null(f, p->bias), p->y);
     f->uses_work = true;
+}
+
+static Dim columns_of(const Product *p)
+{
+    return size_of(p->w, p->is_rows ? 0 : -1);
 }
 
 /* Returns whether there is no bias, or it has one number for each column of y.  Otherwise the bias
  * is broadcast into y first, and the sums start from there. */
-static bool is_row(Function *f, const Product *p, const Value *y)
+static bool is_row(Function *f, const Product *p)
 {
     const Type t = p->bias ? p->bias->type : (Type){0};
     return !p->bias || p->is_rows ||
-           (t.rank && dim_equal(c_dims_product(f->e, t.dim, t.rank), size_of(y, -1)) &&
-            dim_equal(t.dim[t.rank - 1], size_of(y, -1)));
+           (t.rank && dim_equal(c_dims_product(f->e, t.dim, t.rank), columns_of(p)) &&
+            dim_equal(t.dim[t.rank - 1], columns_of(p)));
 }
 
 static void put_bias(Function *f, const Value *bias, const Value *y)
@@ -277,19 +296,19 @@ static void put_bias(Function *f, const Value *bias, const Value *y)
 /* Sets b, its form and its row stride.  A weight that is stored in blocks is taken from there. */
 static void set_weight(Function *f, const Product *p, Matmul *m)
 {
-    m->b_row = p->is_rows ? m->k : m->n;
-    if (m->n.expr || m->k.expr || !weight_is_blocked(f->e, p->w, m->n.value)) {
+    const Dim n = columns_of(p);
+    m->b_row = p->is_rows ? m->k : n;
+    if (n.expr || m->k.expr || !weight_is_blocked(f->e, p->w, n.value)) {
         m->b_form = p->is_rows ? "ETC_BY_COLUMNS" : "ETC_BY_ROWS";
         m->b = function_pointer(f, p->w);
         return;
     }
     const bool is_rows = p->is_rows;
     m->b_form = "ETC_BY_BLOCKS";
-    m->b = blocked_weight(f->e, p->w, (RowBlocks){.count = 1, .rows = m->n.value,
-                                                  .terms = m->k.value,
-                                                  .row = is_rows ? m->k.value : 1,
-                                                  .term = is_rows ? 1 : m->n.value,
-                                                  .is_filled = true});
+    const RowBlocks b = {.count = 1, .rows = n.value, .terms = m->k.value,
+                         .row = is_rows ? m->k.value : 1, .term = is_rows ? 1 : n.value,
+                         .is_filled = true};
+    m->b = part_of_array(f, p->w, blocked_weight(f->e, p->w, b), m->k);
 }
 
 bool emit_fc(Function *f, const Node *n, Clamp clamp)
@@ -300,15 +319,16 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
         return function_refuse(f, n, "expects matrices and numbers that are known");
     if (node_is_wide(n))
         return emit_wide_product(f, n, &p);
-    if (!check_tensors(f, n, 0))
+    if (!check_tensors(f, n, part_axis(f, y) > 0 ? y->type.rank : 0))
         return false;
-    bool is_scaled = p.alpha != 1 || p.beta != 1, from_y = !is_scaled && !is_row(f, &p, y);
+    bool is_scaled = p.alpha != 1 || p.beta != 1, from_y = !is_scaled && !is_row(f, &p);
     if (from_y)
         put_bias(f, p.bias, y);
     Matmul m = {.a = function_pointer(f, p.x), .y = f->name_of[y->index],
                 .bias = from_y || is_scaled ? NULL : p.bias, .m = leading(f, p.x, 1),
-                .n = size_of(p.w, p.is_rows ? 0 : 1), .k = size_of(p.x, -1), .from_y = from_y};
+                .n = size_of(y, -1), .k = size_of(p.x, -1), .from_y = from_y};
     set_weight(f, &p, &m);
+    m.has_gaps = part_is_columns(f, y, &m.y_row) && !dim_equal(m.m, DIM(1));
     put_product(f, &m, clamp, 4);
     if (is_scaled)
         put_scaled(f, n, &p);

@@ -112,10 +112,10 @@ static int64_t whole_vectors(int64_t n)
 static int64_t large_work(const Function *f, const Heads *h)
 {
     enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* kernels/attention.h, tile.h */
-    const Type q = h->v[Q]->type, k = h->v[K]->type;
+    const Type q = part_whole(f, h->v[Q]), k = part_whole(f, h->v[K]);
     if (!type_is_static(q) || !type_is_static(k) || f->e->target->mcu)
         return 0;
-    const int64_t terms = axis_size(h->v[Q], 0).value, n = axis_size(h->v[Q], 1).value;
+    const int64_t terms = q.dim[q.rank - 1].value, n = q.dim[q.rank - 2].value;
     const int64_t row = whole_vectors(axis_size(h->v[K], 1).value) + 32 +
                         whole_vectors(terms < KEY_TERMS ? terms : KEY_TERMS);
     const int64_t most = (type_bytes(q) / 2 + type_bytes(k) / 2) / 4 / row;

@@ -111,6 +111,8 @@ typedef struct Emit {
     int64_t work_bytes;        /* the scratch of kernels: ETC_WORK_BYTES of this file */
     int64_t lines_bytes;       /* the bytes after it for rows between convolutions */
     bool uses_work, uses_kept; /* NAME_run uses the shared scratch, and the state */
+    Symbol *rows;              /* with --parallel: the size of a cut axis in a part; else NULL */
+    bool uses_parts;           /* a node is split into parts */
     const Graph *graph;        /* the graph that is printed: the method, or a branch of a cond */
     NameSet *run_names;        /* the names in the scope of NAME_run */
     const Value **value;       /* the values of the method, by index */
@@ -175,8 +177,36 @@ void put_guard_checks(Emit *e, Text *t, const Symbol *last);
 
 enum { MAX_LOOPS = MAX_RANK };
 
+/* What a part needs of a value: the indices of the part along `axis`; AXIS_WHOLE: all of it. */
+typedef struct CutValue {
+    Value *v;
+    int axis;
+    Dim stride; /* elements from one index of the axis to the next */
+    Type whole; /* its type outside of the part */
+} CutValue;
+
+enum { MAX_CUT = 32 };
+
+/* How a node is split into parts; see c_part.c. */
+typedef struct Parts {
+    Dim rows;   /* the indices that parts share */
+    int merged; /* how many axes before the cut one are counted with it, as if all were one axis */
+    int grain;  /* each part begins at a multiple of it */
+    int n;
+    CutValue item[MAX_CUT];
+} Parts;
+
+/* The parameters of a function, in order: the values inside the function, and the values of the
+ * graph around it that are passed for them. */
+typedef struct Ports {
+    int n_in, n_out;
+    const Value **in, **out;             /* the values inside */
+    const Value **outer_in, **outer_out; /* the values passed; for a bare node, the same */
+} Ports;
+
 /* A static function that is being printed.  Its parameters are the operands and results of a
- * node of the method, then the symbols that its sizes need, then scratch. */
+ * node of the method, then the symbols that its sizes need, then scratch.  A function that is
+ * split gets them in an EtcCall. */
 typedef struct Function {
     Emit *e;
     NameSet *names;
@@ -186,6 +216,7 @@ typedef struct Function {
     bool *is_read;        /* by value index: it is a parameter that is read */
     bool uses_work;
     int64_t work_bytes; /* the scratch that is enough for it; 0: that of the target */
+    const Parts *parts; /* NULL: it is not split */
     int64_t gap_bytes;  /* scratch of its own, at a place without live values; 0: none */
     int64_t steps, terms; /* as in CLayer, if the emitter of a node knows them; else 0 */
     Text body;
@@ -291,6 +322,29 @@ void put_memory_comment(Emit *e, Text *t, const Value *v); /* the place of a sha
 /* c_stack.c: the most stack that NAME_run takes if gcc compiles it; 0: it is unknown. */
 int stack_bytes(const Emit *e);
 
+/* -- parts that run at once: c_part.c ------------------------------------------------------- */
+
+/* With --parallel: takes the names of the variables of split functions and of their calls. */
+void take_part_names(const Emit *e, NameSet *names);
+
+/* Splits a node, or a group with this body, if that is possible and worth it.  Until parts_close
+ * the types of its values are those of a part. */
+const Parts *parts_open(Emit *e, const Node *n, const Graph *body);
+void parts_close(const Parts *p);
+int part_axis(const Function *f, const Value *v);   /* the axis that is cut, or AXIS_WHOLE */
+Type part_whole(const Function *f, const Value *v); /* its type outside of the part */
+/* Returns a pointer to the indices of the part in the array of a constant; `stride` elements lie
+ * between two indices. */
+const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride);
+const char *part_of_constant(Function *f, const Value *v, const char *array); /* a dense one */
+/* Returns whether the part has some columns of a product's result, whose rows lie further apart. */
+bool part_is_columns(const Function *f, const Value *y, Dim *row);
+void put_part_signature(Function *f, const Ports *p, const char *name);
+void put_part_call(Emit *e, const Function *f, const Ports *p, const char *name, int indent);
+void put_threads_type(const Emit *e, Text *t);
+void put_workers(const Emit *e, Text *t); /* the variable of NAME_run that split calls use */
+void emit_threads(const Emit *e, CFiles *out); /* OUT_threads.c */
+
 /* -- loops: c_loops.c ---------------------------------------------------------------------- */
 
 /* Nested loops over the elements of a shape.  Each operand has strides of its own. */
@@ -361,6 +415,8 @@ const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* c_kernels.c: prints the text of the kernels that `code` calls, for a target and this much
  * scratch. */
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);
+/* Prints a header that is the fixed part of a program. */
+void put_program(Text *t, const char *header);
 bool emit_main(Emit *e, CFiles *out); /* c_main.c: OUT_main.c */
 /* c_build.c: adds the build files for all files so far.  e has the n models of the file. */
 void emit_build_files(const Emit *e, int n, CFiles *out);

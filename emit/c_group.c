@@ -27,7 +27,7 @@ void function_dim(Function *f, Dim d)
 const char *function_pointer(Function *f, const Value *v)
 {
     if (value_is_constant(v))
-        return constant_name(f->e, v->state);
+        return part_of_constant(f, v, constant_name(f->e, v->state));
     f->is_read[v->index] = true;
     return f->name_of[v->index];
 }
@@ -141,14 +141,6 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
 
 /* -- functions ------------------------------------------------------------------------------- */
 
-/* The parameters of a function, in order: the values inside the function, and the values of the
- * graph around it that are passed for them. */
-typedef struct Ports {
-    int n_in, n_out;
-    const Value **in, **out;             /* the values inside */
-    const Value **outer_in, **outer_out; /* the values passed; for a bare node, the same */
-} Ports;
-
 static Ports ports_new(Emit *e, int n_in, int n_out)
 {
     size_t size = sizeof(const Value *);
@@ -208,6 +200,7 @@ static Function function_new(Emit *e, const Graph *g, const Ports *p)
     f.is_read = is_bare ? e->bare_read : NEW(e->a, bool, g->n_values + 1);
     for (int i = 0; c_own_names[i]; i++)
         names_take(f.names, c_own_names[i]);
+    take_part_names(e, f.names);
     for (int i = 0; i < e->p->n_syms; i++)
         names_take(f.names, e->symbol[i]);
     for (int i = 0; i < p->n_in; i++)
@@ -298,7 +291,7 @@ static void put_unread(Text *t, const Function *f, const Ports *p)
             put(t, "    (void)%s;\n", f->name_of[p->in[i]->index]);
 }
 
-static void put_function(Emit *e, const Function *f, const Node *n, const Graph *body,
+static void put_function(Emit *e, Function *f, const Node *n, const Graph *body,
                          const Ports *p, int indent)
 {
     assert(n->n_out > 0);
@@ -311,11 +304,17 @@ static void put_function(Emit *e, const Function *f, const Node *n, const Graph 
     e->work_bytes = work > e->work_bytes ? work : e->work_bytes;
     put_title(&e->functions, n, body, e->a);
     put_types(&e->functions, p);
-    put_signature(&e->functions, f, p, name);
+    if (f->parts)
+        put_part_signature(f, p, name);
+    else
+        put_signature(&e->functions, f, p, name);
     put_unread(&e->functions, f, p);
     put_n(&e->functions, f->body.s, f->body.n);
     put(&e->functions, "}\n\n");
-    put_call(e, f, p, name, indent);
+    if (f->parts)
+        put_part_call(e, f, p, name, indent);
+    else
+        put_call(e, f, p, name, indent);
     note_layer(e, f, n, name, body);
 }
 
@@ -326,7 +325,10 @@ static bool emit_group_node(Emit *e, const Node *n, const Graph *body, const Por
     Function f = function_new(e, body, p);
     const char **named = NEW(e->a, const char *, body->n_values + 1);
     memcpy(named, f.name_of, (size_t)body->n_values * sizeof *named);
-    if (!emit_body(&f, n, body))
+    f.parts = parts_open(e, n, body);
+    bool ok = emit_body(&f, n, body);
+    parts_close(f.parts);
+    if (!ok)
         return false;
     f.name_of = named;
     put_function(e, &f, n, body, p, indent);
@@ -344,7 +346,9 @@ static void forget_names(Function *f, const Value *const *v, int n)
 static bool emit_bare(Emit *e, const Node *n, const Ports *p, int indent)
 {
     Function f = function_new(e, n->graph, p);
+    f.parts = parts_open(e, n, NULL);
     bool ok = emit_of[n->op](&f, n, NO_CLAMP);
+    parts_close(f.parts);
     if (ok)
         put_function(e, &f, n, NULL, p, indent);
     forget_names(&f, p->in, p->n_in);

@@ -31,10 +31,23 @@ typedef struct Wanted {
     const char *mcu; /* the target's set of steps, or NULL */
 } Wanted;
 
-/* Returns whether a chunk is text of OUT_main.c, which no model's file uses. */
+static const char *header_of(int chunk)
+{
+    return c_header[c_chunk[chunk].header].name;
+}
+
+/* Returns whether a chunk is text of OUT_main.c or OUT_threads.c, which no model's file uses. */
 static bool is_program(int chunk)
 {
-    return !strcmp(c_header[c_chunk[chunk].header].name, "main_program.h");
+    return strstr(header_of(chunk), "_program.h");
+}
+
+void put_program(Text *t, const char *header)
+{
+    const char **text = NEW(t->a, const char *, c_n_headers);
+    for (int i = 0; i < c_n_chunks; i++)
+        if (!strcmp(header_of(i), header))
+            put(t, "%s\n", unpack_chunk(t->a, text, i));
 }
 
 static bool is_of_isa(const Wanted *w, int chunk)

@@ -264,7 +264,7 @@ static bool put_call(Emit *e, Text *t)
     put(t, "%s", e->state_bytes ? "state, " : "");
     for (int i = 0; i < e->n_memories; i++)
         put(t, "%s%s", i ? ", " : "", memory_in_main(e, &e->memory[i]));
-    put(t, "));\n");
+    put(t, e->o->parallel ? ", &threads));\n" : "));\n");
     if (any_told)
         put_output_sizes(e, t, true);
     put(t, "}\n");
@@ -327,7 +327,7 @@ static const char main_text[] =
     "        n_calls += is_flag(argv[i], \"--next\");\n"
     "        if (is_flag(argv[i], \"--output-dir\") && ((i + 1) < argc)) {\n"
     "            dir = argv[i + 1];\n"
-    "        }\n"
+    "        }START_THREADS\n"
     "    }\n"
     "    INIT_STATE\n"
     "    for (int i = 1; i <= argc; i++) {\n"
@@ -352,8 +352,8 @@ static const char main_text[] =
     "            }\n"
     "            number++;\n"
     "            n_in = 0;\n"
-    "        } else {\n"
-    "            stop(\"unknown argument; known: --input, --next, --output-dir\", argv[i]);\n"
+    "        } else TAKE_THREADS{\n"
+    "            stop(\"unknown argument; known: --input, --next, --output-dirOTHER_FLAGS\", argv[i]);\n"
     "        }\n"
     "    }\n"
     "    return 0;\n"
@@ -380,6 +380,27 @@ static void put_init(Emit *e, Text *t)
         put(t, "(void)state;");
 }
 
+static void put_threads_flag(Emit *e, Text *t)
+{
+    if (e->o->parallel)
+        put(t, "if ((i < argc) && is_flag(argv[i], \"--threads\") && ((i + 1) < argc)) {\n"
+            "            i++;\n        } else ");
+}
+
+static void put_other_flags(Emit *e, Text *t)
+{
+    put(t, e->o->parallel ? ", --threads" : "");
+}
+
+/* Prints the code that starts threads before the first call. */
+static void put_start(Emit *e, Text *t)
+{
+    if (e->o->parallel)
+        put(t, "\n        if (is_flag(argv[i], \"--threads\") && ((i + 1) < argc) &&\n"
+            "            (%s_threads_start(&threads, (int32_t)strtol(argv[i + 1], NULL, 10)) != 0)) {\n"
+            "            stop(\"threads cannot be started\", argv[i + 1]);\n        }", e->file);
+}
+
 static void put_memory(Emit *e, Text *t)
 {
     put(t, e->p->session->ram.n ? "bank" : "arena");
@@ -391,7 +412,9 @@ static void put_main(Emit *e, Text *t)
     static const struct {
         const char *word;
         void (*put)(Emit *e, Text *t);
-    } part[] = {{"GRAB_MEMORY", put_grab}, {"INIT_STATE", put_init}, {"MEMORY", put_memory}};
+    } part[] = {{"GRAB_MEMORY", put_grab},         {"START_THREADS", put_start},
+                {"INIT_STATE", put_init},          {"MEMORY", put_memory},
+                {"TAKE_THREADS", put_threads_flag}, {"OTHER_FLAGS", put_other_flags}};
     const char *from = main_text;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         const char *at = strstr(from, part[i].word);
@@ -403,14 +426,6 @@ static void put_main(Emit *e, Text *t)
     put(t, "%s", from);
 }
 
-static void put_fixed_part(Text *t)
-{
-    const char **text = NEW(t->a, const char *, c_n_headers);
-    for (int i = 0; i < c_n_chunks; i++)
-        if (!strcmp(c_header[c_chunk[i].header].name, "main_program.h"))
-            put(t, "%s\n", unpack_chunk(t->a, text, i));
-}
-
 /* Prints what follows the fixed part: sizes, tables of inputs and outputs, the call and main. */
 static bool put_body(Emit *e, Text *t)
 {
@@ -420,6 +435,8 @@ static bool put_body(Emit *e, Text *t)
         put(t, "#define ARENA_BYTES %s_ARENA_BYTES\n", e->upper);
     put(t, "#define STATE_BYTES ");
     put(t, e->state_bytes ? "%s_STATE_BYTES\n\n" : "0\n\n", e->upper);
+    if (e->o->parallel)
+        put(t, "static %s_threads threads;\n\n", e->file);
     put_table(t, "input", g->in, g->n_in);
     put_table(t, "output", g->out, g->n_out);
     if (!put_call(e, t))
@@ -438,7 +455,7 @@ bool emit_main(Emit *e, CFiles *out)
         return false;
     if (strstr(body.s, "etc_")) /* sizes may use floordiv, mod, max, min of core.h */
         put_chunks(&t, &body, e->target, e->target->work_bytes);
-    put_fixed_part(&t);
+    put_program(&t, "main_program.h");
     put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};
     put_wrapped(&wrapped, t.s);

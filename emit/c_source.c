@@ -93,6 +93,8 @@ static void put_parameters(Emit *e, Text *t)
         put(t, "%svoid *state", comma(&n));
     for (int i = 0; i < e->n_memories; i++)
         put(t, "%svoid *%s", comma(&n), e->memory[i].name);
+    if (e->o->parallel)
+        put(t, "%sconst %s_threads *threads", comma(&n), e->file);
 }
 
 static void put_arguments(Emit *e, Text *t)
@@ -112,6 +114,8 @@ static void put_arguments(Emit *e, Text *t)
         put(t, "%sstate", comma(&n));
     for (int i = 0; i < e->n_memories; i++)
         put(t, "%s%s", comma(&n), e->memory[i].name);
+    if (e->o->parallel)
+        put(t, "%sthreads", comma(&n));
 }
 
 /* -- what NAME_run returns ------------------------------------------------------------------- */
@@ -334,6 +338,8 @@ static void emit_header(const CSource *s, CFiles *out)
     put_models(s, &t);
     put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", guard, guard);
+    if (s->model->o->parallel)
+        put_threads_type(s->model, &t);
     for (int i = 0; i < s->n; i++)
         put_interface(&s->model[i], &t);
     put(&t, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -454,6 +460,8 @@ static void put_run(Emit *e, Text *t)
         put_n(t, e->locals.s, e->locals.n);
     if (e->work)
         put(t, "    void *const work = %s;\n", e->work);
+    if (e->o->parallel)
+        put_workers(e, t);
     put(t, "\n");
     if (e->run.n)
         put_n(t, e->run.s, e->run.n);
@@ -728,6 +736,7 @@ static void name_ports(Emit *e)
     static const char *const ours[] = {"state", "arena", "pool", "kept", "work", "i"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         names_take(names, ours[i]);
+    take_part_names(e, names);
     take_banks(e, names);
     e->in_name = NEW(e->a, const char *, g->n_in + 1);
     e->out_name = NEW(e->a, const char *, g->n_out + 1);
@@ -758,6 +767,7 @@ static void name_symbols(Emit *e)
         names_take(names, ours[i]);
     for (int i = 0; c_own_names[i]; i++)
         names_take(names, c_own_names[i]);
+    take_part_names(e, names);
     take_banks(e, names);
     e->symbol = NEW(e->a, const char *, e->p->n_syms + 1);
     for (int i = 0; i < e->p->n_syms; i++)
@@ -768,11 +778,14 @@ static void name_symbols(Emit *e)
 static void take_names(const Emit *e, NameSet *names)
 {
     static const char *const suffix[] = {"run", "init_state", "weights"};
+    static const char *const of_threads[] = {"threads", "threads_start", "threads_stop"};
     for (int i = 0; i < n_targets; i++)
         if (target_row[i].test)
             names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
+    for (size_t i = 0; e->o->parallel && i < sizeof of_threads / sizeof *of_threads; i++)
+        names_take(names, arena_printf(e->a, "%s_%s", e->file, of_threads[i]));
     for (int i = 0; e->p->custom && i < e->p->custom->n; i++)
         if (e->p->custom->item[i]->function)
             names_take(names, e->p->custom->item[i]->function);
@@ -903,6 +916,14 @@ static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
     return e;
 }
 
+/* Adds the symbol for the size of a part.  It is not counted, so it is no parameter of NAME_run. */
+static void add_rows(Emit *e)
+{
+    Program *p = e->method->program;
+    e->rows = program_symbol(p, "rows of a part", 1, INT32_MAX);
+    p->n_syms--;
+}
+
 /* Prints the functions of a model into e->functions, and their calls into e->run. */
 static bool emit_model(Emit *e)
 {
@@ -914,10 +935,12 @@ static bool emit_model(Emit *e)
     name_ports(e);
     memory_lay_out(e);
     emit_lifetimes(e);
-    if (!emit_graph(e, e->method, 4))
-        return false;
-    put_updates(e);
-    return put_numbers(e);
+    if (e->o->parallel)
+        add_rows(e);
+    bool ok = emit_graph(e, e->method, 4);
+    if (ok)
+        put_updates(e);
+    return ok && put_numbers(e);
 }
 
 /* Places the scratch of each model.  All get the largest size, because the kernels of a file
@@ -930,7 +953,8 @@ static void lay_out_scratch(const CSource *s)
     for (int i = 0; i < s->n; i++) {
         Emit *e = &s->model[i];
         e->work_bytes = most;
-        e->scratch_bytes = e->uses_work ? most + round_up(e->lines_bytes, 64) : 0;
+        const int64_t all = e->uses_parts ? e->o->parallel * round_up(most, WORK_ALIGN) : most;
+        e->scratch_bytes = e->uses_work ? all + round_up(e->lines_bytes, 64) : 0;
         e->work = memory_take_work(e);
     }
 }
@@ -960,6 +984,8 @@ static bool emit_files(const CSource *s, CFiles *out)
     for (int i = 0; i < n_targets; i++)
         if (is_variant(e, &target_row[i]))
             emit_variant(s, out, &target_row[i]);
+    if (e->o->parallel)
+        emit_threads(e, out);
     for (int i = 0; i < s->n && e->o->main; i++)
         if (!emit_main(&e[i], out))
             return false;

@@ -41,6 +41,8 @@ static void put_expression(Emit *e, Text *t, const char *s)
             for (int i = 0; i < e->p->n_syms; i++)
                 if (strlen(e->p->sym[i]->name) == len && !memcmp(e->p->sym[i]->name, s, len))
                     put(t, "%s", e->symbol[i]);
+            if (e->rows && strlen(e->rows->name) == len && !memcmp(e->rows->name, s, len))
+                put(t, "rows");
             s += len;
         } else if (*s) {
             size_t len = strcspn(s, "(");

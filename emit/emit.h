@@ -136,6 +136,7 @@ typedef struct COptions {
     bool main;               /* write OUT_main.c too */
     bool forecasts;          /* list the functions and what each costs: CFiles.layer */
     bool freestanding;       /* the C calls only what a C compiler itself calls; no variants */
+    int parallel;            /* the most parts of a node that may run at once; 0: none */
     WeightsAs weights;       /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
     const Target *target;    /* NULL: generic */
     const char *build_files; /* cmake, meson, zephyr or arduino: write its files too; NULL: none */

@@ -1,0 +1,423 @@
+/* c_part.c -- splits a node into parts that NAME_run may run at once (--parallel).
+ *
+ * A part computes some neighbouring indices of result 0 along one axis.  access_range says which
+ * indices of the operands it needs.  While a node is printed, the size of the cut axes is a symbol,
+ * the number of indices of the part.  So the emitter of each operator prints a function for any part,
+ * and no emitter knows of parts, except where it reads arrays of constants in an order of its own.
+ * The bits do not depend on the parts, because kernels compute each element in one order. */
+#include "emit/c_emit.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    LEAST_WORK = 1 << 14, /* in elements that are read or written: less is not split */
+    MACS_OF_ELEMENT = 8,  /* multiply-adds that take as long as one of these */
+    MANY = 4              /* an axis with this many pieces for each part divides well */
+};
+
+void take_part_names(const Emit *e, NameSet *names)
+{
+    static const char *const ours[] = {"call", "first", "rows",    "in",
+                                       "out",  "size",  "workers", "threads"};
+    for (size_t i = 0; e->o->parallel && i < sizeof ours / sizeof *ours; i++)
+        names_take(names, ours[i]);
+}
+
+/* -- which indices ----------------------------------------------------------------------------- */
+
+static const CutValue *find(const Parts *p, const Value *v)
+{
+    for (int i = 0; p && i < p->n; i++)
+        if (p->item[i].v == v)
+            return &p->item[i];
+    return NULL;
+}
+
+int part_axis(const Function *f, const Value *v)
+{
+    const CutValue *c = find(f->parts, v);
+    return c ? c->axis : AXIS_WHOLE;
+}
+
+/* Notes what is needed of a value.  Returns false if two nodes need different things. */
+static bool need(Emit *e, Parts *p, Value *v, int axis)
+{
+    Dim stride[MAX_RANK];
+    const CutValue *c = find(p, v);
+    if (c || p->n == MAX_CUT)
+        return c && c->axis == axis;
+    CutValue *to = &p->item[p->n++];
+    *to = (CutValue){.v = v, .axis = axis, .whole = v->type};
+    if (axis >= 0) {
+        type_strides(e, value_type(v), stride);
+        to->stride = stride[axis];
+    }
+    return true;
+}
+
+/* Returns the type of the indices of a part.  It has the strides of the whole tensor. */
+static Type type_of_part(Emit *e, const Parts *p, Type t, int axis)
+{
+    Dim *dim = arena_alloc(e->a, (size_t)t.rank, sizeof *dim);
+    Dim *stride = arena_alloc(e->a, (size_t)t.rank, sizeof *stride);
+    assert(axis >= 0 && axis < t.rank);
+    type_strides(e, t, stride);
+    memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
+    dim[axis] = dim_symbol(e->method->program, e->rows);
+    for (int i = 1; i <= p->merged; i++)
+        dim[axis - i] = DIM(1);
+    t.dim = dim;
+    t.stride = stride;
+    return t;
+}
+
+/* Returns whether the kernel of a node takes tensors without gaps only. */
+static bool is_dense_only(const Node *n)
+{
+    Access a = node_access(n);
+    return a == ACCESS_VIEW || a == ACCESS_ALONG || a == ACCESS_PRODUCT || a == ACCESS_WINDOW ||
+           a == ACCESS_NORM;
+}
+
+/* Returns whether the part is some columns of a product with a weight in blocks. */
+static bool has_blocks(Emit *e, const Node *n, const Value *y, int axis)
+{
+    Product p;
+    return y == n->out[0] && axis == y->type.rank - 1 && y->type.dtype == ETC_F32 &&
+           product_read(n, &p) && !p.is_batch && p.alpha == 1 && p.beta == 1 &&
+           c_type_is_dense(e, y->type) && type_is_static(p.w->type) && value_is_constant(p.w) &&
+           weight_is_blocked(e, p.w, p.w->type.dim[p.is_rows ? 0 : 1].value);
+}
+
+/* Returns whether the code of a node can take the indices of a part of v.  Constants keep their type,
+ * so they are cut only if the sizes are those of the result. */
+static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axis)
+{
+    Access a = node_access(n);
+    if (axis < 0)
+        return true;
+    if (value_is_constant(v))
+        return a == ACCESS_POINTWISE || a == ACCESS_PRODUCT || a == ACCESS_WINDOW;
+    if (p->merged > axis || (p->merged && !c_type_is_dense(e, v->type)))
+        return false;
+    return !is_dense_only(n) || has_blocks(e, n, v, axis) ||
+           c_type_is_dense(e, type_of_part(e, p, v->type, axis));
+}
+
+/* Returns whether the dtype of a node is one that its kernel, not a loop for any dtype, computes. */
+static bool has_kernel(const Node *n)
+{
+    EtcDtype t = n->out[0]->type.dtype;
+    Access a = node_access(n);
+    bool is_byte = (t == ETC_I8 || t == ETC_U8) && a != ACCESS_ALONG;
+    return node_moves(n) || node_is_pointwise(n) || t == ETC_F32 || is_byte;
+}
+
+/* Whole blocks of output channels are computed together. */
+static int grain_of(const Node *n, int axis)
+{
+    Conv c;
+    return axis == 1 && conv_read(n, &c) && c.groups == 1 ? TOGETHER : 1;
+}
+
+/* access_range, if all merged axes are those of the operand in the same order. */
+static int range_of(const Parts *p, const Node *n, int i, int axis)
+{
+    const int k = access_range(n, i, axis);
+    for (int j = 1; j <= p->merged; j++)
+        if (access_range(n, i, axis - j) != (k < 0 ? k : k - j))
+            return AXIS_NONE;
+    return k;
+}
+
+/* Notes what a node needs for the indices of its result that were noted before. */
+static bool need_operands(Emit *e, Parts *p, const Node *n)
+{
+    const CutValue *y = find(p, n->out[0]);
+    if (!y || y->axis < 0 || !has_kernel(n) || !fits(e, p, n, y->v, y->axis))
+        return false;
+    const int axis = y->axis, grain = grain_of(n, axis);
+    for (int i = 1; i < n->n_out; i++)
+        if (!n->out[i]->type.is_none)
+            return false;
+    for (int i = 0; i < n->n_in; i++) {
+        int k = range_of(p, n, i, axis);
+        if (k == AXIS_NONE || !fits(e, p, n, n->in[i], k) || !need(e, p, n->in[i], k))
+            return false;
+    }
+    p->grain = grain > p->grain ? grain : p->grain;
+    return true;
+}
+
+static bool is_one(Dim d)
+{
+    return !d.expr && d.value == 1;
+}
+
+/* Notes what a part along this axis of the result needs, with `merged` axes before it.  Returns
+ * false if that is unknown. */
+static bool cut_along(Emit *e, Parts *p, const Node *last, Value *y, int axis, int merged)
+{
+    bool ok = true;
+    *p = (Parts){.rows = c_dims_product(e, y->type.dim + axis - merged, merged + 1),
+                 .merged = merged, .grain = 1};
+    e->rows->hi = dim_upper(p->rows);
+    need(e, p, y, axis);
+    if (is_one(p->item[0].stride))
+        p->grain = TOGETHER;
+    for (const Node *n = last; n && ok; n = n->graph == e->graph ? NULL : n->prev)
+        ok = need_operands(e, p, n);
+    return ok;
+}
+
+/* -- whether ------------------------------------------------------------------------------------ */
+
+static int64_t work_of(const Emit *e, const Node *n)
+{
+    int64_t all = e->macs / MACS_OF_ELEMENT;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        int64_t count = type_numel(v->type);
+        if (!value_is_constant(v) && !add_ok(all, count, &all))
+            return INT64_MAX;
+    }
+    return all;
+}
+
+/* Sets the least and the most pieces; more than `many` count as so many. */
+static void count_pieces(const Parts *p, int64_t many, int64_t n[2])
+{
+    dim_range(p->rows, &n[0], &n[1]);
+    for (int i = 0; i < 2; i++) {
+        n[i] = n[i] / p->grain + (n[i] % p->grain != 0);
+        n[i] = n[i] < many ? n[i] : many;
+    }
+}
+
+static bool has_product(Emit *e, const Node *last)
+{
+    bool any = false;
+    for (const Node *n = last; n; n = n->graph == e->graph ? NULL : n->prev)
+        any = any || node_access(n) == ACCESS_PRODUCT;
+    return any;
+}
+
+/* Chooses an axis that divides well whatever the sizes are, or else the one with the most pieces.
+ * Products try columns first: each weight is then read in one part only. */
+static bool choose(Emit *e, Parts *best, const Node *last, Value *y)
+{
+    const int64_t many = MANY * (int64_t)e->o->parallel;
+    const int rank = y->type.rank;
+    int64_t most[2] = {1, 1}, n[2];
+    for (int i = has_product(e, last) ? -1 : 0; i < rank && most[0] < many; i++) {
+        const int axis = i < 0 ? rank - 1 : i;
+        for (int merged = 0; merged <= axis; merged += axis ? axis : 1) {
+            Parts p;
+            if (!cut_along(e, &p, last, y, axis, merged))
+                continue;
+            count_pieces(&p, many, n);
+            if (n[0] < most[0] || (n[0] == most[0] && n[1] <= most[1]))
+                continue;
+            memcpy(most, n, sizeof n);
+            *best = p;
+        }
+    }
+    return most[1] > 1;
+}
+
+const Parts *parts_open(Emit *e, const Node *n, const Graph *body)
+{
+    if (!e->o->parallel || (body && body->n_out != 1) || n->out[0]->type.rank < 1 ||
+        work_of(e, n) < LEAST_WORK)
+        return NULL;
+    Parts *p = NEW(e->a, Parts, 1);
+    if (!choose(e, p, body ? body->last : n, body ? body->out[0] : n->out[0]))
+        return NULL;
+    e->rows->hi = dim_upper(p->rows);
+    for (int i = 0; i < p->n; i++)
+        if (p->item[i].axis >= 0 && !value_is_constant(p->item[i].v))
+            p->item[i].v->type = type_of_part(e, p, p->item[i].whole, p->item[i].axis);
+    return p;
+}
+
+void parts_close(const Parts *p)
+{
+    for (int i = 0; p && i < p->n; i++)
+        p->item[i].v->type = p->item[i].whole;
+}
+
+Type part_whole(const Function *f, const Value *v)
+{
+    const CutValue *c = find(f->parts, v);
+    return c ? c->whole : v->type;
+}
+
+bool part_is_columns(const Function *f, const Value *y, Dim *row)
+{
+    const CutValue *c = find(f->parts, y);
+    const Type t = c ? c->whole : y->type;
+    *row = t.rank > 0 ? t.dim[t.rank - 1] : DIM(1);
+    return c && c->axis == t.rank - 1 && !f->parts->merged;
+}
+
+/* -- printing ----------------------------------------------------------------------------------- */
+
+/* Prints the offset of the part in elements. */
+static void put_first(Emit *e, Text *t, Dim stride)
+{
+    put(t, is_one(stride) ? "first" : "(first * ");
+    if (is_one(stride))
+        return;
+    put_dim(e, t, stride);
+    put(t, ")");
+}
+
+const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride)
+{
+    Text t = {.a = f->e->a};
+    if (part_axis(f, v) < 0)
+        return array;
+    put(&t, "(%s + ", array);
+    put_first(f->e, &t, stride);
+    put(&t, ")");
+    function_note(f, stride);
+    return t.s;
+}
+
+const char *part_of_constant(Function *f, const Value *v, const char *array)
+{
+    const CutValue *c = find(f->parts, v);
+    return c ? part_of_array(f, v, array, c->stride) : array;
+}
+
+static void put_port(Function *f, Text *t, const Value *v, bool is_out, int i)
+{
+    const CutValue *c = find(f->parts, v);
+    const char *type = c_type(v->type.dtype), *is_const = is_out ? "" : "const ";
+    put(t, "    %s%s *%s = (%s%s *)call->%s[%d]", is_const, type, f->name_of[v->index], is_const, type,
+        is_out ? "out" : "in", i);
+    if (c && c->axis >= 0) {
+        put(t, " + ");
+        put_first(f->e, t, c->stride);
+    }
+    put(t, ";\n");
+}
+
+static void note_strides(Function *f)
+{
+    for (int i = 0; i < f->parts->n; i++)
+        if (f->parts->item[i].axis >= 0)
+            function_note(f, f->parts->item[i].stride);
+}
+
+void put_part_signature(Function *f, const Ports *p, const char *name)
+{
+    Text *t = &f->e->functions;
+    int n = 0;
+    note_strides(f);
+    put(t, "static void %s(const EtcCall *call, int64_t first, int64_t rows, void *work)\n{\n", name);
+    for (int i = 0; i < f->e->p->n_syms; i++)
+        if (f->uses_symbol[i])
+            put(t, "    const int64_t %s = call->size[%d];\n", f->e->symbol[i], n++);
+    for (int i = 0; i < p->n_in; i++)
+        put_port(f, t, p->in[i], false, i);
+    for (int i = 0; i < p->n_out; i++)
+        put_port(f, t, p->out[i], true, i);
+    if (!f->uses_work)
+        put(t, "    (void)work;\n");
+    if (!f->uses_symbol[f->e->rows->index])
+        put(t, "    (void)rows;\n");
+}
+
+static void put_pointers(Emit *e, const char *type, const char *name, const Value *const *v, int n,
+                         int indent)
+{
+    if (n)
+        put(&e->run, "%*s%s%s[] = {", indent, "", type, name);
+    for (int i = 0; i < n; i++) {
+        put(&e->run, i ? ", " : "");
+        put_pointer(e, &e->run, v[i]);
+    }
+    put(&e->run, n ? "};\n" : "");
+}
+
+static int put_sizes(Emit *e, const Function *f, int indent)
+{
+    int n = 0;
+    for (int i = 0; i < e->p->n_syms; i++) {
+        if (!f->uses_symbol[i])
+            continue;
+        if (!n)
+            put(&e->run, "%*sconst int64_t size[] = {", indent, "");
+        put(&e->run, "%s%s", n++ ? ", " : "", e->symbol[i]);
+    }
+    put(&e->run, n ? "};\n" : "");
+    return n;
+}
+
+void put_part_call(Emit *e, const Function *f, const Ports *p, const char *name, int indent)
+{
+    e->uses_parts = true;
+    put(&e->run, "%*s{\n", indent, "");
+    put_pointers(e, "const void *const ", "in", p->outer_in, p->n_in, indent + 4);
+    put_pointers(e, "void *const ", "out", p->outer_out, p->n_out, indent + 4);
+    int n = put_sizes(e, f, indent + 4);
+    put(&e->run, "%*sconst EtcCall call = {%s, %s, %s, %s, ", indent + 4, "", name,
+        p->n_in ? "in" : "NULL", p->n_out ? "out" : "NULL", n ? "size" : "NULL");
+    put_dim(e, &e->run, f->parts->rows);
+    put(&e->run, ", %d};\n%*setc_split(&workers, &call);\n%*s}\n", f->parts->grain, indent + 4, "",
+        indent, "");
+}
+
+/* -- what the caller sees ------------------------------------------------------------------------ */
+
+void put_threads_type(const Emit *e, Text *t)
+{
+    put(t,
+        "/* What may run parts of the work at once.  parallel_for calls part(argument, i) for each i "
+        "from 0 to\n * n - 1, in any order and on any thread, and returns when all have returned. */\n"
+        "typedef struct %s_threads {\n"
+        "    int32_t n;  /* the parts of a piece of work: 1 to %d */\n"
+        "    void *pool; /* for parallel_for */\n"
+        "    void (*parallel_for)(void *pool, void (*part)(void *argument, int32_t i), void *argument,"
+        "\n                         int32_t n);\n} %s_threads;\n\n", e->file, e->o->parallel, e->file);
+    put(t,
+        "/* %s_threads.c has a pool of POSIX threads.  The first function starts n - 1 threads, which "
+        "wait for\n * work, and sets *threads.  It returns 0, or -1 and starts none.  The pool runs one "
+        "call at a time. */\n"
+        "int %s_threads_start(%s_threads *threads, int32_t n);\n"
+        "void %s_threads_stop(%s_threads *threads);\n\n", e->file, e->file, e->file, e->file, e->file);
+}
+
+void put_workers(const Emit *e, Text *t)
+{
+    if (!e->uses_parts) {
+        put(t, "    (void)threads;\n");
+        return;
+    }
+    put(t, "    EtcWorkers workers = {NULL, NULL, 1, %s, %" PRId64 "};\n"
+        "    if ((threads != NULL) && (threads->parallel_for != NULL)) {\n"
+        "        workers.run = threads->parallel_for;\n"
+        "        workers.pool = threads->pool;\n"
+        "        workers.n = etc_min_i32(etc_max_i32(threads->n, 1), %d);\n    }\n",
+        e->work ? "(uint8_t *)work" : "NULL", e->work ? round_up(e->work_bytes, WORK_ALIGN) : 0,
+        e->o->parallel);
+}
+
+void emit_threads(const Emit *e, CFiles *out)
+{
+    Text t = {.a = e->a}, wrapped = {.a = e->a};
+    const char *file = e->file, *stem = strrchr(e->o->stem, '/');
+    put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
+        "/* %s_threads.c -- a pool of POSIX threads for %s.h.  Optional. */\n#include \"%s.h\"\n\n", file,
+        file, stem ? stem + 1 : e->o->stem);
+    put_program(&t, "threads_program.h");
+    put(&t, "int %s_threads_start(%s_threads *threads, int32_t n)\n{\n"
+        "    threads->n = n;\n    threads->parallel_for = pool_run;\n    threads->pool = pool_start(n);\n"
+        "    return (threads->pool != NULL) ? 0 : -1;\n}\n\n"
+        "void %s_threads_stop(%s_threads *threads)\n{\n    if (threads->pool != NULL) {\n"
+        "        pool_stop((Pool *)threads->pool);\n    }\n    threads->n = 1;\n    threads->pool = NULL;\n    threads->parallel_for = NULL;\n}\n", file, file,
+        file, file);
+    put_wrapped(&wrapped, t.s);
+    c_file(e->a, out, "_threads.c", &wrapped);
+}

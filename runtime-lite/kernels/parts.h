@@ -1,0 +1,86 @@
+/* parts.h -- a piece of work that is split into parts, which may run at once.
+ *
+ * Each part computes some neighbouring rows of a result, in working memory of its own.
+ */
+#ifndef ETC_PARTS_H
+#define ETC_PARTS_H
+
+#include "runtime-lite/kernels/matmul.h"
+
+/* A call that is split: `run` computes rows first .. first + rows - 1. */
+typedef struct EtcCall {
+    void (*run)(const struct EtcCall *call, int64_t first, int64_t rows, void *work);
+    const void *const *in;
+    void *const *out;
+    const int64_t *size;
+    int64_t rows;  /* of the whole result */
+    int64_t grain; /* each part begins at a multiple of it */
+} EtcCall;
+
+/* What runs parts: run(pool, part, argument, n) calls part(argument, i) for i = 0 .. n - 1. */
+typedef struct EtcWorkers {
+    void (*run)(void *pool, void (*part)(void *argument, int32_t i), void *argument, int32_t n);
+    void *pool;
+    int32_t n;     /* the number of parts */
+    uint8_t *work; /* the working memory of part 0; NULL: there is none */
+    int64_t bytes; /* from the working memory of a part to that of the next */
+} EtcWorkers;
+
+typedef struct EtcSplit {
+    const EtcCall *call;
+    const EtcWorkers *workers;
+    int32_t n;
+} EtcSplit;
+
+/* Computes part i of n, whose sizes differ by one grain at most. */
+ETC_INLINE void etc_part(void *argument, int32_t i)
+{
+    const EtcSplit *s = (const EtcSplit *)argument;
+    const EtcCall *c = s->call;
+    const int64_t pieces = (c->rows / c->grain) + (((c->rows % c->grain) != 0) ? 1 : 0);
+    const int64_t each = pieces / s->n, more = pieces % s->n;
+    const int64_t from = ((i * each) + etc_min_i64(i, more)) * c->grain;
+    const int64_t to = from + ((each + ((i < more) ? 1 : 0)) * c->grain);
+    const int64_t rows = etc_min_i64(to, c->rows) - from;
+    uint8_t *work = (s->workers->work != NULL) ? (s->workers->work + (i * s->workers->bytes)) : NULL;
+    if (rows > 0) {
+        c->run(c, from, rows, work);
+    }
+}
+
+ETC_OUTLINE void etc_split(const EtcWorkers *w, const EtcCall *call)
+{
+    EtcSplit s = {call, w, w->n};
+    if (w->n > 1) {
+        w->run(w->pool, etc_part, &s, w->n);
+    } else {
+        etc_part(&s, 0);
+    }
+}
+
+/* etc_matmul_f32 for some columns of y, whose rows are y_row floats apart.  b is in blocks. */
+ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bias, float *y,
+                                 const EtcMatmul *g, int64_t y_row)
+{
+    EtcBlock t = {a, b, y, bias, g->m, 0, 0, g->a_row, ETC_TOGETHER, y_row, 1, g->lo, g->hi,
+                  ETC_FROM_ZERO, 0, ETC_TOGETHER * g->k};
+    for (int64_t j = 0; j < g->n; j += t.n) {
+        t.n = etc_min_i64(g->n - j, ETC_BLOCK_PANEL);
+        t.c = y + j;
+        t.bias = (bias != NULL) ? (bias + j) : NULL;
+        t.start = (g->from_y != 0) ? ETC_FROM_C
+                                   : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
+        int64_t k = 0;
+        do { /* The loop runs once even if k is 0. */
+            t.k = etc_min_i64(g->k - k, ETC_KB);
+            t.a = a + k;
+            t.b = b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
+            t.is_last = (k + t.k) == g->k;
+            etc_block(&t);
+            t.start = ETC_FROM_C;
+            k += t.k;
+        } while (k < g->k);
+    }
+}
+
+#endif
