@@ -136,6 +136,8 @@ static bool is_complete(const Check *p)
         return usage(p, "a key needs a model that is a file");
     if (!o->wants_key && needs_output(o->command) && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
+    if (o->parallel && c_target(o) && c_target(o)->mcu)
+        return usage(p, "--parallel: C for --target %s has no threads", o->target);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))

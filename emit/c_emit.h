@@ -183,6 +183,7 @@ typedef struct CutValue {
     int axis;
     Dim stride; /* elements from one index of the axis to the next */
     Type whole; /* its type outside of the part */
+    bool keeps; /* it has this type in the part too */
 } CutValue;
 
 enum { MAX_CUT = 32 };

@@ -39,15 +39,24 @@ int part_axis(const Function *f, const Value *v)
     return c ? c->axis : AXIS_WHOLE;
 }
 
+/* Returns whether a node that reads a constant takes the sizes from its result, and the order of the
+ * elements from the constant's whole type. */
+static bool keeps_type(const Node *n, const Value *v)
+{
+    Access a = node_access(n);
+    return value_is_constant(v) &&
+           (a == ACCESS_POINTWISE || a == ACCESS_PRODUCT || a == ACCESS_WINDOW);
+}
+
 /* Notes what is needed of a value.  Returns false if two nodes need different things. */
-static bool need(Emit *e, Parts *p, Value *v, int axis)
+static bool need(Emit *e, Parts *p, Value *v, int axis, bool keeps)
 {
     Dim stride[MAX_RANK];
     const CutValue *c = find(p, v);
     if (c || p->n == MAX_CUT)
-        return c && c->axis == axis;
+        return c && c->axis == axis && c->keeps == (keeps || axis < 0);
     CutValue *to = &p->item[p->n++];
-    *to = (CutValue){.v = v, .axis = axis, .whole = v->type};
+    *to = (CutValue){.v = v, .axis = axis, .whole = v->type, .keeps = keeps || axis < 0};
     if (axis >= 0) {
         type_strides(e, value_type(v), stride);
         to->stride = stride[axis];
@@ -89,15 +98,27 @@ static bool has_blocks(Emit *e, const Node *n, const Value *y, int axis)
            weight_is_blocked(e, p.w, p.w->type.dim[p.is_rows ? 0 : 1].value);
 }
 
-/* Returns whether the code of a node can take the indices of a part of v.  Constants keep their type,
- * so they are cut only if the sizes are those of the result. */
+static bool is_one(Dim d)
+{
+    return !d.expr && d.value == 1;
+}
+
+static bool is_first(const Value *v, int axis)
+{
+    bool yes = true;
+    for (int i = 0; i < axis; i++)
+        yes = yes && is_one(v->type.dim[i]);
+    return yes;
+}
+
+/* Returns whether the code of a node can take the indices of a part of v.  The strides of a constant
+ * follow from its sizes; so if these become those of the part, its first axis is cut. */
 static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axis)
 {
-    Access a = node_access(n);
-    if (axis < 0)
+    if (axis < 0 || keeps_type(n, v))
         return true;
     if (value_is_constant(v))
-        return a == ACCESS_POINTWISE || a == ACCESS_PRODUCT || a == ACCESS_WINDOW;
+        return is_first(v, axis) && !is_dense_only(n) && !p->merged;
     if (p->merged > axis || (p->merged && !c_type_is_dense(e, v->type)))
         return false;
     return !is_dense_only(n) || has_blocks(e, n, v, axis) ||
@@ -142,16 +163,11 @@ static bool need_operands(Emit *e, Parts *p, const Node *n)
             return false;
     for (int i = 0; i < n->n_in; i++) {
         int k = range_of(p, n, i, axis);
-        if (k == AXIS_NONE || !fits(e, p, n, n->in[i], k) || !need(e, p, n->in[i], k))
+        if (k == AXIS_NONE || !fits(e, p, n, n->in[i], k) || !need(e, p, n->in[i], k, keeps_type(n, n->in[i])))
             return false;
     }
     p->grain = grain > p->grain ? grain : p->grain;
     return true;
-}
-
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
 }
 
 /* Notes what a part along this axis of the result needs, with `merged` axes before it.  Returns
@@ -162,7 +178,7 @@ static bool cut_along(Emit *e, Parts *p, const Node *last, Value *y, int axis, i
     *p = (Parts){.rows = c_dims_product(e, y->type.dim + axis - merged, merged + 1),
                  .merged = merged, .grain = 1};
     e->rows->hi = dim_upper(p->rows);
-    need(e, p, y, axis);
+    need(e, p, y, axis, false);
     if (is_one(p->item[0].stride))
         p->grain = TOGETHER;
     for (const Node *n = last; n && ok; n = n->graph == e->graph ? NULL : n->prev)
@@ -235,7 +251,7 @@ const Parts *parts_open(Emit *e, const Node *n, const Graph *body)
         return NULL;
     e->rows->hi = dim_upper(p->rows);
     for (int i = 0; i < p->n; i++)
-        if (p->item[i].axis >= 0 && !value_is_constant(p->item[i].v))
+        if (!p->item[i].keeps)
             p->item[i].v->type = type_of_part(e, p, p->item[i].whole, p->item[i].axis);
     return p;
 }

@@ -327,7 +327,7 @@ static int product_range(const Node *n, const Value *v, int axis)
     const Value *y = n->out[0];
     const Value *x = product_read(n, &p) ? p.x : arg_value(n, "input");
     const bool is_column = axis == y->type.rank - 1;
-    if (is_column && !p.x)
+    if ((is_column && !p.x) || x == p.w)
         return AXIS_NONE;
     if (v == x)
         return is_column ? AXIS_WHOLE : axis;
@@ -339,9 +339,9 @@ static int product_range(const Node *n, const Value *v, int axis)
 /* Images, or channels: all input channels are summed, or those of a group make one output. */
 static int convolution_range(const Conv *c, const Value *v, const Value *y, int axis)
 {
-    if (axis == 0)
+    if (axis == 0 && c->x != c->w)
         return v == c->x ? 0 : AXIS_WHOLE;
-    if (axis != 1 || c->is_transposed)
+    if (axis != 1 || c->is_transposed || c->x == c->w)
         return AXIS_NONE;
     if (v == c->x && c->groups == 1)
         return AXIS_WHOLE;
@@ -376,7 +376,9 @@ static int attention_range(const Node *n, const Value *v, int axis)
     Attention a;
     const Value *y = n->out[0];
     const int query = y->type.rank - 2;
-    if (!attention_read(n, &a) || axis > query || (axis == query && a.is_causal))
+    if (!attention_read(n, &a) || axis > query)
+        return AXIS_NONE;
+    if (axis == query && (a.is_causal || a.q == a.k || a.q == a.v))
         return AXIS_NONE;
     return axis == query && (v == a.k || v == a.v) ? AXIS_WHOLE : pointwise_range(v, y, axis);
 }
