@@ -5,6 +5,7 @@
 # "; SPLIT n" in a case of tests/emitted/parallel is how many of its nodes are split.
 set -u
 root=$1
+. "$root/tests/tap.sh"
 etc=$2/etc
 dir=$2/tests/emitted.parallel
 data=$root/tests/data
@@ -12,27 +13,9 @@ npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
 asan="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover"
 export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
-n=0
-failed=0
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    [ "$1" = ok ] || failed=1
-}
-
-check() { # text, command...
-    text=$1
-    shift
-    if (cd "$dir" && "$@") >"$dir/log" 2>&1; then
-        report ok "$text"
-    else
-        report "not ok" "$text"
-        tail -n 15 "$dir/log" | sed 's/^/# /'
-    fi
-}
+cd "$dir" || exit 1
 
 # Links what was emitted as $name.c with the program and the pool.
 build() { # program, flags
@@ -140,5 +123,4 @@ strict="$strict -Wno-array-bounds" # gcc 12 warns of vectors of which only a par
 trained 9 tiny_kws_dscnn --recipe int8 --calibrate words
 check "a microcontroller is refused" refused
 check "several models in one file" several
-echo "1..$n"
-[ "$failed" -eq 0 ]
+finish 83
