@@ -119,7 +119,6 @@ trained 9 tiny_kws_dscnn
 mkdir "$dir/words"
 cp "$data/tiny_kws_dscnn/input_0.npy" "$dir/words"
 name=kws8
-strict="$strict -Wno-array-bounds" # gcc 12 warns of vectors of which only a part is read, without parts too
 trained 9 tiny_kws_dscnn --recipe int8 --calibrate words
 check "a microcontroller is refused" refused
 check "several models in one file" several
