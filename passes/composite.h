@@ -70,7 +70,7 @@ typedef struct Form {
 } Form;
 
 typedef struct RuleBody {
-    Form *form;
+    const Form *form;
     const char **local; /* the names of locals; the first n_given are the parameters "(a, b)" */
     int n_locals, n_given;
     bool is_expression; /* the rule returns the value of an expression */

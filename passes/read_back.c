@@ -3,16 +3,27 @@
  * Stage core, after constants were folded and dead nodes removed.  The rules are those of
  * spelled.txt.  A rule is applied if nobody else reads the nodes that its form matches, if its
  * result has the same sizes, and if decompose would leave the operator whole; else expanding it
- * again would gain nothing.  Each node is looked at once, and each form has a fixed size. */
+ * again would gain nothing.  The form of a rule may contain the result of another one, whose
+ * readers are those of the value that it replaced.  Each node is looked at once, and each form has
+ * a fixed size. */
 #include "passes/composite.h"
 #include <math.h>
 #include <string.h>
 
 enum { MOST_NODES = 16 }; /* the most nodes of a form */
 
+/* What rules have replaced. */
+typedef struct Replaced {
+    const Value **item; /* by the index of a result of a rule, from first_new on: the value that it
+                           replaced; NULL: it replaced none */
+    int n;
+    const Node **by; /* by the index of a first result: what stands for its node now, or NULL */
+} Replaced;
+
 typedef struct Found {
     Play *p;
     const Uses *u;
+    Replaced *replaced;
     const Spelled *rule;
     Arg v[MOST_ARGS]; /* the values of names */
     bool is_set[MOST_ARGS];
@@ -148,11 +159,27 @@ static bool fits_sign(Found *m, const Form *f, const Node *n)
 
 static bool is_of(const Form *f, const Node *n)
 {
+    if (f->kind == FORM_OR)
+        return is_of(f->part[0], n) || is_of(f->part[1], n);
     return f->kind == FORM_SIGN ? sign_is(f->index, n->op) : f->op == n->op;
+}
+
+static bool fits_node(Found *m, const Form *f, const Node *n);
+
+/* The first of two forms that fits. */
+static bool fits_either(Found *m, const Form *f, const Node *n)
+{
+    Found before = *m;
+    if (fits_node(m, f->part[0], n))
+        return true;
+    *m = before;
+    return fits_node(m, f->part[1], n);
 }
 
 static bool fits_node(Found *m, const Form *f, const Node *n)
 {
+    if (f->kind == FORM_OR)
+        return fits_either(m, f, n);
     if (m->n_nodes == MOST_NODES || !is_of(f, n))
         return false;
     m->node[m->n_nodes++] = n;
@@ -228,55 +255,95 @@ static bool holds(const Found *m, const Form *f)
     return size_of(m, f->part[0], &a) && size_of(m, f->part[1], &b) && dim_equal(a, b);
 }
 
+/* Returns the value whose readers v has, or NULL if they are not known. */
+static const Value *value_read(const Found *m, const Value *v)
+{
+    int i = v->index - m->p->r->first_new;
+    return i < 0 ? v : i < m->replaced->n ? m->replaced->item[i] : NULL;
+}
+
+static void note_replaced(const Found *m, const Value *made, const Value *replaced)
+{
+    int i = made->index - m->p->r->first_new;
+    while (m->replaced->n <= i)
+        PUSH(m->p->r->tmp, m->replaced->item, m->replaced->n, NULL);
+    m->replaced->item[i] = replaced;
+    for (int k = 0; k < m->n_nodes; k++)
+        if (m->node[k]->out[0]->index < m->u->n_values)
+            m->replaced->by[m->node[k]->out[0]->index] = made->def;
+}
+
+static bool is_matched(const Found *m, const Node *n)
+{
+    const Node *by = n->n_out && n->out[0]->index < m->u->n_values
+                         ? m->replaced->by[n->out[0]->index]
+                         : NULL;
+    for (int i = 0; i < m->n_nodes; i++)
+        if (m->node[i] == (by ? by : n))
+            return true;
+    return false;
+}
+
 /* Returns whether all matched nodes except the first are read only by matched nodes. */
 static bool is_closed(const Found *m)
 {
     for (int i = 1; i < m->n_nodes; i++) {
-        int v = m->node[i]->out[0]->index;
-        if (v >= m->p->r->first_new || m->u->escapes[v] || others_are_read(m->u, m->node[i]))
+        const Value *result = m->node[i]->out[0], *read = value_read(m, result);
+        if (!read || m->u->escapes[read->index] ||
+            (read == result && others_are_read(m->u, m->node[i])))
             return false;
-        for (int k = m->u->first[v]; k < m->u->first[v + 1]; k++) {
-            int at = 0;
-            while (at < m->n_nodes && m->node[at] != m->u->user[k])
-                at++;
-            if (at == m->n_nodes)
+        for (int k = m->u->first[read->index]; k < m->u->first[read->index + 1]; k++)
+            if (!is_matched(m, m->u->user[k]))
                 return false;
-        }
     }
     return true;
 }
 
 /* -- the walk ---------------------------------------------------------------------------------- */
 
-/* Replaces n by the result of the rule, if decompose leaves that whole. */
-static bool replace(Found *m, Node *n)
+/* Returns the first result of these forms that has n's type and that decompose leaves whole, or
+ * NULL. */
+static Value *result_of(Found *m, const Node *n, const Form *f)
 {
+    if (f->kind == FORM_OR) {
+        Value *first = result_of(m, n, f->part[0]);
+        return first ? first : result_of(m, n, f->part[1]);
+    }
     Given g = {.n = m->rule->to.n_locals};
+    RuleBody body = m->rule->to;
     assert(g.n <= MOST_ARGS && n->n_out == 1);
     memcpy(g.v, m->v, sizeof *g.v * (size_t)g.n);
-    Value *y = tensor(m->p, play_given(m->p, &m->rule->to, &g));
+    body.form = f;
+    Value *y = tensor(m->p, play_given(m->p, &body, &g));
+    if (!y || (type_equal(y->type, n->out[0]->type) && node_stays_whole(y->def)))
+        return y;
+    graph_remove(m->p->r->g, y->def);
+    return NULL;
+}
+
+static bool replace(Found *m, Node *n)
+{
+    Value *y = result_of(m, n, m->rule->to.form);
     if (!y)
-        return false;
-    if (!type_equal(y->type, n->out[0]->type) || !node_stays_whole(y->def)) {
-        graph_remove(m->p->r->g, y->def);
-        return true;
-    }
+        return !m->p->failed;
+    note_replaced(m, y, n->out[0]);
     return rewrite_node(m->p->r, n, y);
 }
 
 typedef struct Rules {
     const Spelled **rule;
     int n;
+    Replaced replaced;
 } Rules;
 
-static bool look(Rewrite *r, const Uses *u, const Rules *rules, Node *n)
+static bool look(Rewrite *r, const Uses *u, Rules *rules, Node *n)
 {
     for (int i = 0; i < rules->n; i++) {
         const Spelled *rule = rules->rule[i];
         if (!is_of(rule->from, n))
             continue;
         Play p = {.r = r, .n = n, .rule = rule->name};
-        Found m = {.p = &p, .u = u, .rule = rule};
+        Found m = {.p = &p, .u = u, .replaced = &rules->replaced, .rule = rule};
         if (fits_node(&m, rule->from, n) && is_closed(&m) &&
             (!rule->condition || holds(&m, rule->condition)))
             return replace(&m, n);
@@ -284,20 +351,37 @@ static bool look(Rewrite *r, const Uses *u, const Rules *rules, Node *n)
     return true;
 }
 
-/* The rules that the graph has an operator of. */
+/* Marks the operators that a rule gives.  Returns whether one is new. */
+static bool note_results(const Form *f, bool *has)
+{
+    if (f->kind == FORM_OR) {
+        bool is_new = note_results(f->part[0], has);
+        return note_results(f->part[1], has) || is_new;
+    }
+    bool is_new = f->kind == FORM_CALL && !has[f->op];
+    if (is_new)
+        has[f->op] = true;
+    return is_new;
+}
+
+/* Adds the rules of operators that the graph or a result of these rules has. */
 static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
 {
-    bool *has = NEW(tmp, bool, N_OPS + 1), ok = true;
+    bool *has = NEW(tmp, bool, N_OPS + 1), *is_in = NEW(tmp, bool, spelled.n + 1);
     for (const Node *n = g->first; n; n = n->next)
         has[n->op] = true;
     for (int i = 0; i < spelled.n; i++) {
-        if (!has[spelled_key(i)])
+        if (is_in[i] || !has[spelled_key(i)])
             continue;
         const Spelled *rule = spelled_rule(g->program, i, d);
-        ok = ok && rule;
+        if (!rule)
+            return false;
         PUSH(tmp, to->rule, to->n, rule);
+        is_in[i] = true;
+        if (note_results(rule->to.form, has))
+            i = -1; /* rules that stand before this one may be of its result */
     }
-    return ok;
+    return true;
 }
 
 bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
@@ -308,6 +392,7 @@ bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
         return ok;
     Rewrite r = rewrite_start(g, tmp, d);
     Uses u = graph_uses(g, tmp);
+    rules.replaced.by = NEW(tmp, const Node *, u.n_values + 1);
     for (Node *n = g->first, *next; ok && n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
