@@ -13,10 +13,12 @@
 #include "passes/internal.h"
 #include <string.h>
 
+enum { CALL = 2048 }; /* the bytes that are copied in the time of a call */
+
 typedef struct Apart {
     int set;       /* the index of a value of the same set; its own: it stands for the set */
     Permute p;     /* axis i is axis p.axis[i] in the order before p */
-    double gain;   /* of the value that stands for the set: bytes that are copied less */
+    double gain;   /* of the value that stands for the set: bytes, and calls, that are saved */
     bool is_start; /* it is a permute */
     bool is_last;  /* it lacks axes, and its order is that before p */
     Value *before; /* the same elements in the order before p, once they are made */
@@ -194,7 +196,7 @@ static void count_gain(Sink *s, const Node *n)
     Permute p;
     const Value *y = n->out[0];
     Apart *a = apart_of(s, y), *x = permute_read(n, &p) ? operand_apart(s, p.x) : NULL;
-    double bytes = (double)type_bytes(y->type);
+    double bytes = (double)type_bytes(y->type) + CALL;
     if (x && undoes(&p, &x->p))
         set_of(s, x)->gain += bytes;
     if (!a || a->is_last || is_free(y->type, &a->p))
