@@ -13,7 +13,7 @@
 #include "passes/internal.h"
 #include <string.h>
 
-enum { CALL = 2048 }; /* the bytes that are copied in the time of a call */
+enum { CALL = 2048 }; /* the bytes that are copied in the time of a call; a set gains as much */
 
 typedef struct Apart {
     int set;       /* the index of a value of the same set; its own: it stands for the set */
@@ -286,7 +286,7 @@ static bool rewrite(Sink *s, Node *n)
     Permute p;
     Apart *a = n->n_out ? apart_of(s, n->out[0]) : NULL;
     const Apart *x = permute_read(n, &p) ? operand_apart(s, p.x) : NULL;
-    if (a && set_of(s, a)->gain > 0)
+    if (a && set_of(s, a)->gain >= CALL)
         return rewrite_apart(s, n, a);
     rewrite_inputs(&s->r, n);
     return !x || !x->before || !undoes(&p, &x->p) || rewrite_node(&s->r, n, x->before);
