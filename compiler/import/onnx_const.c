@@ -76,12 +76,21 @@ static bool decimal(ProtobufCBinaryData text, int64_t *out)
     return text.len > 0;
 }
 
+/* A component of the path is "..". */
+static bool leads_up(const char *name)
+{
+    for (const char *s = name; (s = strstr(s, "..")); s++)
+        if ((s == name || s[-1] == '/') && (!s[2] || s[2] == '/'))
+            return true;
+    return false;
+}
+
 static const External *external_file(Onnx *o, Loc loc, const char *name)
 {
     TableItem *known = table_at_copy(&o->externals, name, strlen(name));
     if (known->ptr)
         return known->ptr;
-    if (!*name || strchr(name, '\\') || *name == '/') {
+    if (!*name || strchr(name, '\\') || *name == '/' || leads_up(name)) {
         diag_error(o->diag, loc,
                    "the external data are in '%s', expected a path beneath the model's folder",
                    name);
