@@ -59,6 +59,7 @@ static const struct {
     {"weights-as", "--weights-as array", "--weights-as incbin", true},
     {"main", "", "--main", true},
     {"freestanding", "", "--freestanding", true},
+    {"parallel", "", "--parallel 2", true},
     {"model", "", "", false}, /* a key is one model's */
     {"build-files", "--build-files cmake", "--build-files meson", true},
     {"verify", "", "--verify", true}, /* it may fail */

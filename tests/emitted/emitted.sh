@@ -100,7 +100,7 @@ no_library() { # model, options
     for cc in gcc ${x86:+"gcc -m32 -Wno-psabi"} ${clang:+"$clang"}; do
         # shellcheck disable=SC2086
         $cc -std=c99 -O2 $strict -ffreestanding -c -o "$out/free.o" "$out/$name.c" || return 1
-        nm -u "$out/free.o" | grep -vE ' U (mem(cpy|set|move|cmp)|__u?(div|mod)di3|'"$name"'_weights|_GLOBAL_OFFSET_TABLE_)$' |
+        nm -u "$out/free.o" | grep -vE ' U (mem(cpy|set|move|cmp)|__u?(div|mod|divmod)di[34]|'"$name"'_weights|_GLOBAL_OFFSET_TABLE_)$' |
             grep ' U ' && return 1
     done
     sed -n '1,/\*\//p' "$out/$name.h" | grep -q 'needs  *memcpy, memmove, memset and memcmp' &&
