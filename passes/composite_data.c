@@ -566,6 +566,8 @@ Arg play_function(Play *p, int fn, const Given *g)
         const Value *t = wanted(p, g->v[0]);
         return t ? of_tensor(p, (Fn)fn, t, g) : none;
     }
+    if (fn == FN_HIGHEST && g->v[0].kind == ARG_INT)
+        return of_dim(DIM(dim_upper(g->v[0].dim)));
     if (fn == FN_IS_FLOAT || fn == FN_IS_INT || fn == FN_IS_COMPLEX || (fn >= FN_EPS && fn <= FN_HIGHEST)) {
         EtcDtype t = dtype_of(p, g->v[0]);
         return p->failed ? none : of_dtype((Fn)fn, t);

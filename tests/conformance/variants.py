@@ -987,6 +987,15 @@ def variance_open_sizes(x):
     return x.var(1), x.std(1, keepdim=True), x.std(), *torch.var_mean(x, 1), x.var(1, correction=0), x.double().std()
 
 
+ROWS = {0: Dim("rows", min=2, max=8), 1: Dim("columns", min=3, max=11)}
+
+
+@model(rnd(4, 6), dynamic=(ROWS,), more=[[rnd(2, 3, seed=1)], [rnd(8, 11, seed=2)], [torch.full((3, 9), float("nan"))]])
+def running_open_sizes(x):
+    k = (x * 4).nan_to_num().to(torch.int32)
+    return torch.cumprod(x, 1), torch.cumprod(k, 0), torch.logcumsumexp(x, 0), *torch.cummax(x, 1), *torch.cummin(k, 1)
+
+
 @model(rnd(10), rnd(10, 1, 10, seed=1), rnd(10, 10, seed=2) > -0.5)
 def masks_wider_than_what_they_choose_from(x, y, m):
     return torch.masked_select(x, m) * 2, torch.masked_select(y, m)
