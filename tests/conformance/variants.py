@@ -996,6 +996,11 @@ def running_open_sizes(x):
     return torch.cumprod(x, 1), torch.cumprod(k, 0), torch.logcumsumexp(x, 0), *torch.cummax(x, 1), *torch.cummin(k, 1)
 
 
+@model(rnd(4, 6), dynamic=(ROWS,), more=[[rnd(3, 4, seed=1)], [rnd(8, 11, seed=2)], [rnd(8, 4, seed=3)]])
+def diagonals_open_sizes(x):
+    return x.diagonal(), x[:, None].diagonal(-1, 0, 2), torch.diagonal(x, 1)
+
+
 @model(rnd(10), rnd(10, 1, 10, seed=1), rnd(10, 10, seed=2) > -0.5)
 def masks_wider_than_what_they_choose_from(x, y, m):
     return torch.masked_select(x, m) * 2, torch.masked_select(y, m)
