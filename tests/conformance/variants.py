@@ -1001,6 +1001,12 @@ def diagonals_open_sizes(x):
     return x.diagonal(), x[:, None].diagonal(-1, 0, 2), torch.diagonal(x, 1)
 
 
+@model(rnd(4, 6), torch.tensor([0.0, 0.3, 1.0]), dynamic=(ROWS, None),
+       more=[[rnd(2, 3, seed=1), torch.tensor([0.5, 0.1, 0.9])], [rnd(8, 11, seed=2).log(), torch.tensor([0.5, 0.1, 0.9])]])
+def quantiles_open_sizes(x, q):
+    return x.quantile(0.3, 1), x.nanquantile(q, 0, keepdim=True), x.double().quantile(0.75), x.quantile(q, 1, interpolation="higher")
+
+
 @model(rnd(10), rnd(10, 1, 10, seed=1), rnd(10, 10, seed=2) > -0.5)
 def masks_wider_than_what_they_choose_from(x, y, m):
     return torch.masked_select(x, m) * 2, torch.masked_select(y, m)
