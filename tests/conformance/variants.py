@@ -1007,6 +1007,13 @@ def quantiles_open_sizes(x, q):
     return x.quantile(0.3, 1), x.nanquantile(q, 0, keepdim=True), x.double().quantile(0.75), x.quantile(q, 1, interpolation="higher")
 
 
+@model(torch.tensor([[3, -7, 2], [-1, 0, 11]]), torch.tensor([[41, 64, 70], [-3, 2, 18]]), torch.tensor([31, 0, 200], dtype=torch.uint8),
+       more=[(torch.tensor([[-1, 1, -2], [0, 5, 1 << 40]]), torch.tensor([[-2, -9, 63], [0, 1 << 40, 3]]), torch.tensor([1, 255, 7], dtype=torch.uint8))])
+def powers_that_wrap(x, n, k):
+    y = x.to(torch.int8), n.clamp(-100, 100).to(torch.int8), x.to(torch.int32)
+    return x ** n, y[0] ** y[1], y[2] ** n.to(torch.int32), 7 ** n, (-2) ** n, k ** k, 3 ** k, x ** n[0]
+
+
 @model(rnd(10), rnd(10, 1, 10, seed=1), rnd(10, 10, seed=2) > -0.5)
 def masks_wider_than_what_they_choose_from(x, y, m):
     return torch.masked_select(x, m) * 2, torch.masked_select(y, m)
