@@ -51,11 +51,12 @@ int runtime_since_node(int kind)
 }
 
 /* Returns whether the passes must rewrite an operator because the runtime lacks its kernel.
- * Operators whose rewriting unrolls them are exempt, since large matrices are never unrolled. */
+ * Operators whose rewriting unrolls them are exempt, since large matrices are never unrolled, and
+ * views, which need no kernel where they share bytes. */
 static bool is_lacking(OpId op, int version)
 {
     int since = op_info[op].has_out ? runtime_since(op_out(op)) : 0;
-    return since > version && !(op_info[op].flags & (UNROLLS | UNROLLS_TINY));
+    return since > version && !(op_info[op].flags & (UNROLLS | UNROLLS_TINY | VIEW));
 }
 
 void target_prepare(const Options *o, Program *p)

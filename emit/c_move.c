@@ -56,6 +56,20 @@ bool emit_view(Function *f, const Node *n, Clamp clamp)
     return copy_as(f, n, DIM(0), stride);
 }
 
+/* The bytes of a tensor as elements of another dtype. */
+bool emit_bits(Function *f, const Node *n, Clamp clamp)
+{
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    (void)clamp;
+    if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
+        return function_refuse(f, n, "cannot reinterpret a tensor with gaps");
+    put(&f->body, "    __builtin_memcpy(%s, %s, (size_t)(", f->name_of[y->index],
+        function_pointer(f, x));
+    function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+    put(&f->body, ") * sizeof *%s);\n", f->name_of[y->index]);
+    return true;
+}
+
 bool emit_permute(Function *f, const Node *n, Clamp clamp)
 {
     Dim from[MAX_RANK], stride[MAX_RANK];

@@ -11,6 +11,8 @@ Access node_access(const Node *n)
 bool node_moves(const Node *n)
 {
     Access a = node_access(n);
+    if (n->op == OP_VIEW_DTYPE)
+        return false;
     return op_info[n->op].flags & VIEW || a == ACCESS_VIEW || a == ACCESS_PERMUTE ||
            a == ACCESS_PART || a == ACCESS_JOIN || a == ACCESS_MOVE || node_is_copy(n);
 }
@@ -18,6 +20,11 @@ bool node_moves(const Node *n)
 bool node_is_view(const Node *n)
 {
     return node_access(n) == ACCESS_VIEW;
+}
+
+bool node_keeps_bytes(const Node *n)
+{
+    return node_is_view(n) || n->op == OP_VIEW_DTYPE;
 }
 
 bool node_is_copy(const Node *n)

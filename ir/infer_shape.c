@@ -54,6 +54,35 @@ bool infer_view(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, count, size, d);
 }
 
+/* The bytes stay, so the last axis gets as many elements as they are. */
+bool infer_view_dtype(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    Dim dim[MAX_RANK];
+    Program *p = program_of(n);
+    if (!get_tensor(n, "self", &x, d))
+        return false;
+    for (int i = 0; i < x.rank; i++)
+        dim[i] = x.dim[i];
+    EtcDtype t = dtype_or(n, x.dtype);
+    int64_t from = (int64_t)etc_dtype_size((int)x.dtype), to = (int64_t)etc_dtype_size((int)t);
+    if (dtype_is_complex(x.dtype) || dtype_is_complex(t))
+        return diag_unsupported(d, n->loc,
+                                "views %s as %s: use torch.view_as_real or view_as_complex",
+                                dtype_name(x.dtype), dtype_name(t));
+    if (from != to && x.rank == 0)
+        return diag_error(d, n->loc, "views a number of %s as %s, whose sizes differ",
+                          dtype_name(x.dtype), dtype_name(t));
+    if (from != to) {
+        Dim *last = &dim[x.rank - 1], bytes = dim_mul(p, *last, DIM(from));
+        if (!dims_match(n, dim_mod(p, bytes, DIM(to)), DIM(0)))
+            return diag_error(d, n->loc, "the last axis has %s bytes, expected a multiple of %d",
+                              dim_text(p, bytes), (int)to);
+        *last = dim_floordiv(p, bytes, DIM(to));
+    }
+    return set_tensor(n, out, t, x.rank, dim, d);
+}
+
 bool infer_flatten(const Node *n, Type *out, Diag *d)
 {
     Type x;

@@ -329,6 +329,7 @@ bool node_is_expression(const Node *n); /* its row has an expression, which all 
 Access node_access(const Node *n);
 bool node_moves(const Node *n);      /* it computes nothing: each element is one of an operand */
 bool node_is_view(const Node *n);    /* it has its operand's elements in the same order */
+bool node_keeps_bytes(const Node *n); /* or its bytes, as elements of another dtype */
 bool node_is_copy(const Node *n);    /* its result equals its operand: a clone or alias */
 bool op_mutates(OpId op);            /* its schema marks an argument with "(a!)" */
 bool op_has_regions(OpId op);        /* its schema has graphs as arguments */

@@ -109,6 +109,8 @@ static bool is_view(const Node *n, int64_t *offset)
         return true;
     if (node_is_view(n))
         return (fixed || !n->graph->program->session->tail->views_when_run) && view_keeps_bounds(n);
+    if (node_keeps_bytes(n)) /* not in C, whose types may not alias */
+        return fixed && n->graph->program->session->tail->views_when_run;
     return fixed && run_offset(n, offset);
 }
 

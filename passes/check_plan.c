@@ -278,7 +278,7 @@ static bool is_declared_view(const Node *n)
 {
     if (n->n_out != 1 || !n->n_in || !is_inside(first_operand(n), n->out[0]))
         return false;
-    if (node_is_view(n))
+    if (node_keeps_bytes(n))
         return start_of(first_operand(n)) == start_of(n->out[0]) &&
                type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
     return slice_lies_there(n);

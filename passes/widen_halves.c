@@ -13,7 +13,7 @@ static bool is_half(EtcDtype t)
 
 static bool keeps_halves(const Node *n)
 {
-    if (node_moves(n) || op_has_regions(n->op) || n->custom)
+    if (node_moves(n) || node_keeps_bytes(n) || op_has_regions(n->op) || n->custom)
         return true;
     switch ((int)n->op) {
     case OP__TO_COPY:

@@ -213,12 +213,8 @@ EtcStatus etc_copy_in_place(const EtcCall *c)
 /* -- views ------------------------------------------------------------------------------- */
 
 /* Resizes y to the given sizes and copies the elements of x to it in row-major order. */
-static EtcStatus copy_flat(const EtcTensor *x, EtcTensor *y, const int64_t *dim, int32_t rank)
+static EtcStatus copy_bytes(const EtcTensor *x, EtcTensor *y)
 {
-    EtcStatus st = etc_resize64(y, dim, rank);
-    if ((st != ETC_OK) || (x->dtype != y->dtype) || (etc_numel(x) != etc_numel(y))) {
-        return ETC_BAD_ARG;
-    }
     if (!etc_is_plain(x) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
@@ -226,6 +222,40 @@ static EtcStatus copy_flat(const EtcTensor *x, EtcTensor *y, const int64_t *dim,
         memmove(y->data, x->data, (size_t)etc_numel(x) * etc_dtype_size((int)x->dtype));
     }
     return ETC_OK;
+}
+
+static EtcStatus copy_flat(const EtcTensor *x, EtcTensor *y, const int64_t *dim, int32_t rank)
+{
+    EtcStatus st = etc_resize64(y, dim, rank);
+    if ((st != ETC_OK) || (x->dtype != y->dtype) || (etc_numel(x) != etc_numel(y))) {
+        return ETC_BAD_ARG;
+    }
+    return copy_bytes(x, y);
+}
+
+/* Arguments: x, dtype, out.  The last axis gets as many elements of that dtype as it has bytes
+ * for. */
+EtcStatus etc_view_copy_dtype(const EtcCall *c)
+{
+    EtcTensor *x, *y;
+    int64_t dtype, dim[ETC_MAX_RANK];
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &dtype) || !etc_arg_tensor(c, 2, &y) ||
+        (dtype != (int64_t)y->dtype)) {
+        return ETC_BAD_ARG;
+    }
+    int64_t from = (int64_t)etc_dtype_size((int)x->dtype);
+    int64_t to = (int64_t)etc_dtype_size((int)y->dtype);
+    for (int32_t d = 0; d < x->rank; d++) {
+        dim[d] = x->dim[d];
+    }
+    if (from != to) {
+        if ((x->rank == 0) || (((dim[x->rank - 1] * from) % to) != 0)) {
+            return ETC_BAD_ARG;
+        }
+        dim[x->rank - 1] = dim[x->rank - 1] * from / to;
+    }
+    EtcStatus st = etc_resize64(y, dim, x->rank);
+    return (st == ETC_OK) ? copy_bytes(x, y) : st;
 }
 
 /* Arguments: x, size with at most one -1, out. */

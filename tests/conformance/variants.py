@@ -987,6 +987,23 @@ def variance_open_sizes(x):
     return x.var(1), x.std(1, keepdim=True), x.std(), *torch.var_mean(x, 1), x.var(1, correction=0), x.double().std()
 
 
+@model(rnd(3, 4), torch.arange(-6, 6).view(2, 6), rnd(2, 3).half(), more=[(rnd(3, 4, seed=1), torch.arange(12).view(2, 6) << 40, rnd(2, 3, seed=2).half())])
+def bits_of_other_dtypes(x, k, h):
+    """Bytes as elements of another dtype: of as many bytes, of fewer and of more; of inputs, constants and results, as results and between."""
+    y = x * 2
+    i = y.view(torch.int32)
+    mantissa = (i & 0x7FFFFF) | 0x3F800000
+    table = torch.tensor([1.5, -2.0]).view(torch.int32)
+    return (x.view(torch.int32), i, mantissa.view(torch.float32), y.view(torch.uint8), (k + 1).view(torch.int32), k.view(torch.float32).view(torch.int64),
+            (i + 1).view(torch.int64), h.view(torch.int16) + 1, y.view(torch.int16).view(6, 4).view(torch.float32), y.t().view(torch.int32) + 1,
+            table + 1, y.view(4, 3).view(torch.int32).view(torch.float32) + y.view(4, 3), y.bool().view(torch.uint8), y[1].view(torch.float64))
+
+
+@model(rnd(4, 6), dynamic=({0: Dim("rows", min=2, max=8)},), more=[[rnd(8, 6, seed=1)], [rnd(2, 6, seed=2)]])
+def bits_of_open_sizes(x):
+    return (x * 2).view(torch.int32) ^ 1, x.view(torch.int16)
+
+
 ROWS = {0: Dim("rows", min=2, max=8), 1: Dim("columns", min=3, max=11)}
 
 

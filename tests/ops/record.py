@@ -485,6 +485,12 @@ def copy(w):
            [0, 2, 3, 1])
     record(w, "aten::permute_copy.out", lambda a, d: aten.permute_copy(a, d).contiguous(), nhwc,
            [0, 2, 3, 1])
+    k = torch.arange(-32, 32).reshape(4, 16) * 4099
+    for x in (k, k.to(torch.int32), k.to(torch.int16), k.to(torch.uint8), k.float(), k.half(), k.bfloat16(), k.double(), k > 0):
+        for to in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8):
+            record(w, "aten::view_copy.dtype_out", lambda a, t: a.view(to), x, CODES[to])
+    record(w, "aten::view_copy.dtype_out", lambda a, t: a.view(torch.int16), torch.tensor(1.5).half(), CODES[torch.int16])
+    record(w, "aten::view_copy.dtype_out", lambda a, t: a.view(torch.int16), torch.zeros(0, 3), CODES[torch.int16])
 
 
 def logic(w):
