@@ -999,6 +999,12 @@ def bits_of_other_dtypes(x, k, h):
             table + 1, y.view(4, 3).view(torch.int32).view(torch.float32) + y.view(4, 3), y.bool().view(torch.uint8), y[1].view(torch.float64))
 
 
+@model(rnd(3, 4, 5), torch.arange(-7, 8), rnd(9).half(), more=[(rnd(3, 4, 5, seed=1).log(), torch.arange(15) << 40, rnd(9, seed=2).half())])
+def hashes(x, k, h):
+    f = torch.hash_tensor
+    return f(x), f(x, 1), f(x, (0, -1), keepdim=True), f(x.double(), 2), f(k), f(k.to(torch.int8)), f(k > 2), f(h), f(h.bfloat16()), f(k[3]), f(x[:, :0], 1)
+
+
 @model(rnd(4, 6), dynamic=({0: Dim("rows", min=2, max=8)},), more=[[rnd(8, 6, seed=1)], [rnd(2, 6, seed=2)]])
 def bits_of_open_sizes(x):
     return (x * 2).view(torch.int32) ^ 1, x.view(torch.int16)
