@@ -5,6 +5,13 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/integer.h"
 
+/* 1: each pair of bytes can be read as an integer of 16 bits. */
+#if defined(__BYTE_ORDER__) && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#define ETC_PICTURE_SECOND 1
+#else
+#define ETC_PICTURE_SECOND 0
+#endif
+
 /* An image of one channel, padded and less its zero point, as sh * sw pictures.  Picture (py, px)
  * has the pixels of rows py, py + sh, ... and columns px, px + sw, ...  Then tap (y, x) of output
  * (oy, ox) is in picture (y % sh, x % sw) at row oy + y / sh, column ox + x / sw.  This offset is
@@ -21,11 +28,11 @@ ETC_INLINE int64_t etc_picture_pitch(const EtcConv *g)
 }
 
 /* Returns the number of int16 in the part of a picture that `rows` output rows read, with those
- * that a vector may read past its end. */
+ * that a vector may read or write past its end. */
 ETC_INLINE int64_t etc_picture_size(const EtcConv *g, int64_t rows)
 {
     const int64_t under = rows + (((g->kh - 1) * g->dh) / g->sh);
-    const int64_t n = ((under + 1) * etc_picture_pitch(g)) + (2 * ETC_LANES);
+    const int64_t n = ((under + 1) * etc_picture_pitch(g)) + etc_max_i64(2 * ETC_LANES, 8);
     return n + (n % 2); /* the sums that follow are aligned to 4 bytes */
 }
 
@@ -42,95 +49,102 @@ ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
            (etc_picture_bytes(g, 1) <= ETC_WORK_BYTES);
 }
 
-/* Converts eight bytes to int16 and subtracts the zero point. */
-ETC_INLINE void etc_picture_eight(const uint8_t *x, uint8_t flip, int32_t zero, int16_t *to)
+/* How bytes become the int16 of a picture: their sign bits flip, and the zero point is subtracted.
+ * `keep` has the bits of the lanes that a run of fewer than eight bytes has; the others become
+ * zeros. */
+typedef struct EtcToShorts {
+    EtcEight keep;
+    int16_t flip, zero;
+} EtcToShorts;
+
+ETC_INLINE EtcToShorts etc_to_shorts(const EtcInteger *q, int64_t n)
 {
-    EtcEight v = etc_widen_eight(x);
-    v = (v ^ (int16_t)flip) - (int16_t)zero;
+    const EtcEight lane = {0, 1, 2, 3, 4, 5, 6, 7};
+    const int16_t turn = (q->x_is_signed != 0) ? 128 : 0;
+    const EtcToShorts f = {(EtcEight)(lane < (int16_t)etc_min_i64(n, 8)), turn,
+                           (int16_t)(etc_x_zero(q, 0) + turn)};
+    return f;
+}
+
+ETC_INLINE void etc_picture_eight(const uint8_t *x, const EtcToShorts *f, int16_t *to)
+{
+    const EtcEight v = ((etc_widen_eight(x) ^ f->flip) - f->zero) & f->keep;
     __builtin_memcpy(to, &v, sizeof v);
 }
 
 /* Converts every second of 16 bytes: the first of each pair if shift is 0, the second if it is
  * 8. */
-ETC_INLINE void etc_picture_second(const uint8_t *x, int shift, uint8_t flip, int32_t zero,
-                                   int16_t *to)
+ETC_INLINE void etc_picture_second(const uint8_t *x, int shift, const EtcToShorts *f, int16_t *to)
 {
     EtcEight v;
     __builtin_memcpy(&v, x, sizeof v);
-    v = (((v >> shift) & 0xff) ^ (int16_t)flip) - (int16_t)zero;
+    v = ((((v >> shift) & 0xff) ^ f->flip) - f->zero) & f->keep;
     __builtin_memcpy(to, &v, sizeof v);
 }
 
-/* Converts n bytes, `stride` apart, to int16 and subtracts the zero point. */
-ETC_INLINE void etc_picture_run(const uint8_t *x, int64_t stride, uint8_t flip, int32_t zero,
-                                int16_t *to, int64_t n)
+/* Converts n bytes, n from 1 to 7, that are 1 or 2 apart.  `end` is the end of what can be read of
+ * x. */
+ETC_INLINE void etc_picture_few(const uint8_t *x, const uint8_t *end, int64_t stride,
+                                const EtcToShorts *f, int16_t *to, int64_t n)
 {
+    uint8_t some[16];
+    if ((end - x) < (8 * stride)) {
+        __builtin_memset(some, 0, sizeof some);
+        etc_byte_copy(x, some, (stride * (n - 1)) + 1);
+        x = some;
+    }
+    if (stride == 1) {
+        etc_picture_eight(x, f, to);
+    } else {
+        etc_picture_second(x, 0, f, to);
+    }
+}
+
+/* Converts n bytes, `stride` apart.  Up to seven zeros may follow, which belong to the border or
+ * are overwritten later. */
+ETC_INLINE void etc_picture_run(const uint8_t *x, const uint8_t *end, int64_t stride,
+                                const EtcToShorts *f, int16_t *to, int64_t n)
+{
+    const int64_t most = ETC_PICTURE_SECOND ? 2 : 1;
     int64_t i = 0;
-    if ((stride == 1) && (n >= 4) && (n < 8)) { /* what is written past n is overwritten later */
-        uint8_t eight[8] = {0};
-        etc_byte_copy(x, eight, n);
-        etc_picture_eight(eight, flip, zero, to);
+    if ((stride <= most) && (n < 8)) {
+        etc_picture_few(x, end, stride, f, to, n);
         return;
     }
     for (; (stride == 1) && ((i + 8) <= n); i += 8) {
-        etc_picture_eight(x + i, flip, zero, to + i);
+        etc_picture_eight(x + i, f, to + i);
     }
     if ((i > 0) && (i < n)) { /* the last eight may overlap those before */
-        etc_picture_eight(x + n - 8, flip, zero, to + n - 8);
+        etc_picture_eight(x + n - 8, f, to + n - 8);
         i = n;
     }
-#if defined(__BYTE_ORDER__) && (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-    if ((stride == 2) && (n >= 4) && (n <= 8)) {
-        uint8_t some[16] = {0};
-        etc_byte_copy(x, some, (2 * n) - 1);
-        etc_picture_second(some, 0, flip, zero, to);
+    for (; (most == 2) && (stride == 2) && ((i + 8) < n); i += 8) { /* the 16th byte exists */
+        etc_picture_second(x + (2 * i), 0, f, to + i);
+    }
+    if ((most == 2) && (stride == 2) && (i > 0)) { /* reads from the byte before the last eight */
+        etc_picture_second(x + (2 * (n - 8)) - 1, 8, f, to + n - 8);
         return;
     }
-    for (; (stride == 2) && ((i + 8) < n); i += 8) { /* < n, so that the 16th byte exists */
-        etc_picture_second(x + (2 * i), 0, flip, zero, to + i);
-    }
-    if ((stride == 2) && (i > 0)) { /* the last eight; reads from the byte before them */
-        etc_picture_second(x + (2 * (n - 8)) - 1, 8, flip, zero, to + n - 8);
-        return;
-    }
-#endif
     for (; i < n; i++) {
-        to[i] = (int16_t)((int32_t)(uint8_t)(x[i * stride] ^ flip) - zero);
+        to[i] = (int16_t)((int16_t)(x[i * stride] ^ f->flip) - f->zero);
     }
 }
 
-/* Writes n zeros.  A call of memset is slow for the few zeros of a border. */
-ETC_INLINE void etc_picture_border(int16_t *to, int64_t n)
+/* Makes a picture of zeros that of columns px, px + sw, ... of the padded rows iy, iy + sh, ... */
+ETC_OUTLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t px,
+                             int64_t rows, const EtcInteger *q, int64_t pitch, int16_t *to)
 {
-    if (n > 3) {
-        __builtin_memset(to, 0, (size_t)n * 2);
-    } else if (n > 0) {
-        to[0] = 0;
-        to[n / 2] = 0;
-        to[n - 1] = 0;
-    }
-}
-
-/* Makes a picture: columns px, px + sw, ... of the padded rows iy, iy + sh, ... */
-ETC_INLINE void etc_picture(const uint8_t *plane, const EtcConv *g, int64_t iy, int64_t px,
-                            int64_t rows, const EtcInteger *q, int64_t pitch, int16_t *to)
-{
-    const uint8_t flip = (q->x_is_signed != 0) ? 0x80 : 0;
-    const int32_t zero = etc_x_zero(q, 0) + ((q->x_is_signed != 0) ? 128 : 0);
     const int64_t ix = px - g->pw;
-    const int64_t from = (ix < 0) ? etc_min_i64(etc_steps(g->sw - 1 - ix, g->sw), pitch) : 0;
-    const int64_t all = (ix < g->iw) ? etc_min_i64(etc_steps(g->iw - ix + g->sw - 1, g->sw), pitch)
-                                     : 0;
-    for (int64_t r = 0; r < rows; r++) {
-        const int64_t y = iy + (r * g->sh);
-        const int64_t end = ((y >= 0) && (y < g->ih)) ? etc_max_i64(all, from) : from;
-        etc_picture_border(to, from);
-        if (end > from) {
-            etc_picture_run(plane + (y * g->iw) + ix + (from * g->sw), g->sw, flip, zero, to + from,
-                            end - from);
-        }
-        etc_picture_border(to + end, pitch - end);
-        to += pitch;
+    const int64_t left = (ix < 0) ? etc_steps(g->sw - 1 - ix, g->sw) : 0;
+    const int64_t above = (iy < 0) ? etc_steps(g->sh - 1 - iy, g->sh) : 0;
+    const int64_t right = (ix < g->iw) ? etc_steps(g->iw - ix + g->sw - 1, g->sw) : 0;
+    const int64_t under = (iy < g->ih) ? etc_steps(g->ih - iy + g->sh - 1, g->sh) : 0;
+    const int64_t n = etc_min_i64(right, pitch) - left, last = etc_min_i64(under, rows);
+    const EtcToShorts f = etc_to_shorts(q, n);
+    const uint8_t *x = plane + ((iy + (above * g->sh)) * g->iw) + ix + (left * g->sw);
+    for (int64_t r = above; (n > 0) && (r < last); r++) {
+        etc_picture_run(x, plane + (g->ih * g->iw), g->sw, &f, to + (r * pitch) + left, n);
+        x += g->sh * g->iw;
     }
 }
 
@@ -138,6 +152,7 @@ ETC_INLINE void etc_picture_all(const uint8_t *plane, const EtcConv *g, int64_t 
                                 const EtcInteger *q, const EtcPictures *p)
 {
     const int64_t under = rows + (((g->kh - 1) * g->dh) / g->sh);
+    __builtin_memset(p->data, 0, (size_t)(g->sh * g->sw * p->size) * 2);
     for (int64_t py = 0; py < g->sh; py++) {
         for (int64_t px = 0; px < g->sw; px++) {
             etc_picture(plane, g, (oy * g->sh) + py - g->ph, px, under, q, p->pitch,
