@@ -57,12 +57,12 @@ ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int
         etc_byte_copy(x, y, n);
         return;
     }
-    /* A step does not need the last of the 32 bytes that it reads.  It exists if i + 16 < n. */
-    for (; (ETC_PACKS_BYTES != 0) && (stride == 2) && ((i + 16) < n); i += 16) {
-        etc_every_second(x + (2 * i), 0, y + i);
-    }
-    if (i > 0) { /* the last 16; reads from the byte before them */
-        etc_every_second(x + (2 * (n - 16)) - 1, 1, y + n - 16);
+    if ((ETC_PACKS_BYTES != 0) && (stride == 2) && (n >= 8)) {
+        for (; i < (n - 8); i += 8) {
+            etc_every_second(x + (2 * i), y + i);
+        }
+        i = n - 8; /* the last eight may overlap those before */
+        etc_every_second(x + (2 * i), y + i);
         return;
     }
     for (; i < n; i++) {
@@ -121,9 +121,31 @@ ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *r
     }
 }
 
+/* Copies one term of n pixels, which begin at the first run, if x and y have equally wide rows and
+ * the stride is 1.  Then the pixels are one run of x, apart from columns outside its rows. */
+ETC_INLINE void etc_byte_shift(const EtcTap *t, const EtcConv *g, const EtcRun *run, int64_t n,
+                               uint8_t pad, uint8_t *line)
+{
+    const int64_t dx = (t->kx * g->dw) - g->pw;
+    const int64_t at = ((run->iy + (t->ky * g->dh)) * g->iw) + run->ix + (t->kx * g->dw);
+    const int64_t from = etc_min_i64(etc_max_i64(-at, 0), n);
+    const int64_t to = etc_min_i64(etc_max_i64((g->ih * g->iw) - at, from), n);
+    etc_byte_fill(line, pad, from);
+    etc_byte_copy(t->plane + at + from, line + from, to - from);
+    etc_byte_fill(line + to, pad, n - to);
+    const int64_t first = etc_max_i64((dx < 0) ? 0 : (g->iw - dx), 0);
+    const int64_t last = etc_min_i64((dx < 0) ? -dx : g->iw, g->iw);
+    for (int64_t column = first; column < last; column++) {
+        const int64_t i = column - (run->ix + g->pw);
+        for (int64_t c = (i < 0) ? (i + g->iw) : i; c < n; c += g->iw) {
+            line[c] = pad;
+        }
+    }
+}
+
 /* Packs terms k0 .. k0 + n_k - 1 of pixels j .. j + n - 1 into the panel. */
-ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0, int64_t n_k,
-                                 int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
+ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0, int64_t n_k,
+                                  int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
 {
     uint8_t bytes[4][ETC_INTEGER_PANEL];
     const uint8_t *line[4];
@@ -132,6 +154,7 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
     const uint8_t pad = (uint8_t)etc_x_zero(q, 0), flip = etc_x_flip(q);
     const int is_1x1 = ((g->kh * g->kw) == 1) && (g->sh == 1) && (g->sw == 1) && (g->ph == 0) &&
                        (g->pw == 0);
+    const int is_even = (g->sh == 1) && (g->sw == 1) && (g->ow == g->iw);
     const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
     for (int t = 0; t < ETC_TERMS; t++) { /* zeros fill up the last vector */
         __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
@@ -148,6 +171,8 @@ ETC_INLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0,
                 line[t] = tap.plane + j;
             } else if (is_1x1) {
                 etc_byte_copy(tap.plane + j, bytes[t], n);
+            } else if (is_even) {
+                etc_byte_shift(&tap, g, run, n, pad, bytes[t]);
             } else {
                 etc_byte_taps(&tap, g, run, n_runs, pad, bytes[t]);
             }

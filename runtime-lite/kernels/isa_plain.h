@@ -84,11 +84,11 @@ ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
     return v;
 }
 
-/* Copies every second of 32 bytes: the first of each pair, or the second if is_second is set. */
-ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
+/* Copies bytes 0, 2, ... 14 of x. */
+ETC_INLINE void etc_every_second(const uint8_t *x, uint8_t *y)
 {
-    for (int i = 0; i < 16; i++) {
-        y[i] = x[(2 * i) + is_second];
+    for (int i = 0; i < 8; i++) {
+        y[i] = x[2 * i];
     }
 }
 

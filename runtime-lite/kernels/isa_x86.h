@@ -35,17 +35,14 @@ ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
     return (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
 }
 
-/* Copies every second of 32 bytes: the first of each pair, or the second if is_second is set. */
-ETC_INLINE void etc_every_second(const uint8_t *x, int is_second, uint8_t *y)
+/* Copies bytes 0, 2, ... 14 of x. */
+ETC_INLINE void etc_every_second(const uint8_t *x, uint8_t *y)
 {
-    const __m128i low = _mm_set1_epi16(0xff);
-    __m128i a, b;
-    __builtin_memcpy(&a, x, sizeof a);
-    __builtin_memcpy(&b, x + 16, sizeof b);
-    a = (is_second != 0) ? _mm_srli_epi16(a, 8) : _mm_and_si128(a, low);
-    b = (is_second != 0) ? _mm_srli_epi16(b, 8) : _mm_and_si128(b, low);
-    a = _mm_packus_epi16(a, b);
-    __builtin_memcpy(y, &a, sizeof a);
+    __m128i first = _mm_loadl_epi64((const __m128i *)(const void *)x);
+    const __m128i last = _mm_loadl_epi64((const __m128i *)(const void *)(x + 7));
+    first = _mm_unpacklo_epi64(_mm_and_si128(first, _mm_set1_epi16(0xff)), _mm_srli_epi16(last, 8));
+    first = _mm_packus_epi16(first, first);
+    __builtin_memcpy(y, &first, 8);
 }
 
 /* Returns n < 8 bytes as an integer, with the first byte as the lowest. */
