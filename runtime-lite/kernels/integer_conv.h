@@ -40,6 +40,31 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
 }
 
+#if ETC_DOT_LANES == 1
+/* Does so with four rows of the panel, `width` words apart, and 16 weights of each channel. */
+ETC_INLINE void etc_integer_add_four(const uint32_t *panel, int64_t width, const int8_t *w,
+                                     int64_t w_row, int mr, int nv, EtcI acc[16][4])
+{
+    EtcI wv[16];
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        wv[r] = *(const EtcIAnywhere *)(const void *)(w + (r * w_row));
+    }
+    ETC_UNROLL
+    for (int lane = 0; lane < 4; lane++) {
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const EtcI xv = *(const EtcIAnywhere *)(const void *)(panel + (v * ETC_LANES));
+            ETC_UNROLL
+            for (int r = 0; r < mr; r++) {
+                acc[r][v] = etc_dot_lane(acc[r][v], xv, wv[r], lane);
+            }
+        }
+        panel += width;
+    }
+}
+#endif
+
 /* Sets the accumulators of mr rows, from row i on, to their initial values: the correction for x's
  * zero point, or the sums of the terms before. */
 ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
@@ -81,6 +106,12 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
     uint32_t word[16];
     int64_t k = 0;
     etc_integer_from(t, sums, i, mr, nv, t->is_first, acc);
+#if ETC_DOT_LANES == 1
+    for (; (k + 16) <= t->n_k; k += 16) {
+        etc_integer_add_four(panel, t->width, w + k, t->w_row, mr, nv, acc);
+        panel += 4 * t->width;
+    }
+#endif
     for (; (k + 4) <= t->n_k; k += 4) {
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {
@@ -128,7 +159,7 @@ ETC_OUTLINE void etc_four_tiles_2(const EtcIntegerBlock *t, int64_t c)
 
 ETC_OUTLINE void etc_four_tiles_3(const EtcIntegerBlock *t, int64_t c)
 {
-    etc_four_tiles(t, c, 8, 3);
+    etc_four_tiles(t, c, ETC_INTEGER_MR3, 3);
 }
 
 ETC_OUTLINE void etc_four_tiles_4(const EtcIntegerBlock *t, int64_t c)

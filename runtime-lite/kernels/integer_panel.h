@@ -5,12 +5,14 @@
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/integer.h"
 
-/* The width of a tile in vectors; the rows of a tile that is one vector, two vectors, or
- * ETC_INTEGER_NV vectors wide. */
+/* The width of a tile in vectors; the rows of a tile that is one, two, three, or
+ * ETC_INTEGER_NV vectors wide.  (With ETC_DOT_LANES, a vector of each row's weights needs a
+ * register, too.) */
 #define ETC_INTEGER_NV ((ETC_REGISTERS == 32) ? 4 : 2)
 #define ETC_INTEGER_MR1 ((ETC_REGISTERS == 32) ? 12 : 8)
-#define ETC_INTEGER_MR2 ((ETC_REGISTERS == 32) ? 12 : 4)
-#define ETC_INTEGER_MR ((ETC_REGISTERS == 32) ? 6 : 4)
+#define ETC_INTEGER_MR2 ((ETC_REGISTERS == 32) ? ((ETC_DOT_LANES != 0) ? 8 : 12) : 4)
+#define ETC_INTEGER_MR3 ((ETC_DOT_LANES != 0) ? 4 : 8)
+#define ETC_INTEGER_MR (((ETC_REGISTERS == 32) && (ETC_DOT_LANES == 0)) ? 6 : 4)
 
 /* LEAST: the pixels of a panel with many terms.  PANEL: the most pixels of a panel with few terms.
  * RUNS: the most image rows that the pixels of a panel come from.  FEW: the bytes of a panel with

@@ -15,6 +15,7 @@
 
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1
+#define ETC_DOT_LANES 0
 
 #if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
 #define ETC_TERMS 4

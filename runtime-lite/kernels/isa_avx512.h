@@ -18,6 +18,7 @@
 
 #define ETC_PUT_VECTORS 1
 #define ETC_PACKS_BYTES 1
+#define ETC_DOT_LANES 0
 
 #if defined(__AVX512VNNI__)
 #define ETC_TERMS 4

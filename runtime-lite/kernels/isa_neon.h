@@ -19,9 +19,11 @@
 #if defined(__ARM_FEATURE_DOTPROD)
 #define ETC_TERMS 4
 #define ETC_SIGNED_TERMS 1
+#define ETC_DOT_LANES 1
 #else
 #define ETC_TERMS 2
 #define ETC_SIGNED_TERMS 0
+#define ETC_DOT_LANES 0
 #endif
 
 #include "runtime-lite/kernels/lanes.h"
@@ -130,6 +132,24 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
     return etc_dot_neighbours(c, x, w);
 #endif
 }
+
+#if ETC_DOT_LANES == 1
+/* Does so with the bytes in one lane of w for each lane of x. */
+ETC_INLINE EtcI etc_dot_lane(EtcI c, EtcI x, EtcI w, int lane)
+{
+    const int32x4_t sum = (int32x4_t)c;
+    switch (lane) {
+    case 0:
+        return (EtcI)vdotq_laneq_s32(sum, (int8x16_t)x, (int8x16_t)w, 0);
+    case 1:
+        return (EtcI)vdotq_laneq_s32(sum, (int8x16_t)x, (int8x16_t)w, 1);
+    case 2:
+        return (EtcI)vdotq_laneq_s32(sum, (int8x16_t)x, (int8x16_t)w, 2);
+    default:
+        return (EtcI)vdotq_laneq_s32(sum, (int8x16_t)x, (int8x16_t)w, 3);
+    }
+}
+#endif
 
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {

@@ -16,6 +16,7 @@
 
 #define ETC_PUT_VECTORS 1
 #define ETC_PACKS_BYTES 0
+#define ETC_DOT_LANES 0
 
 #define ETC_TERMS 2
 #define ETC_SIGNED_TERMS 0

@@ -23,6 +23,7 @@
 
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1
+#define ETC_DOT_LANES 0
 
 #define ETC_TERMS 2
 #define ETC_SIGNED_TERMS 0
