@@ -111,17 +111,29 @@ ETC_OUTLINE void etc_dots_pair(EtcDots *d, const int8_t *w0, const int8_t *w1, i
     }
 }
 
+/* The zero point of a row of x, after x is shifted, and its scale. */
+typedef struct EtcRowOf {
+    EtcU zero;
+    EtcF scale;
+} EtcRowOf;
+
+ETC_INLINE EtcRowOf etc_row_of(const EtcInteger *q, int64_t i)
+{
+    const EtcRowOf of = {(EtcU)etc_splat_i32(etc_x_zero(q, i) + etc_x_shift(q)),
+                         etc_splat(etc_x_scale(q, i))};
+    return of;
+}
+
 /* Converts the dot products of row i and stores outputs j and on, at most a vector of them. */
 ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, const EtcInteger *q,
-                               const EtcFinish *f, int64_t i, int64_t j)
+                               const EtcFinish *f, const EtcRowOf *of, int64_t i, int64_t j)
 {
     const int64_t left = g->n - j;
-    const EtcU zero = (EtcU)etc_splat_i32(etc_x_zero(q, i) + etc_x_shift(q));
     const EtcU sums = (EtcU)etc_load_ints(q->sums + j, left);
     const EtcF scales = etc_load(q->scales + j, left);
     const EtcF bias = (q->bias != NULL) ? etc_load(q->bias + j, left) : etc_splat(0.0f);
-    etc_integer_put((EtcI)((EtcU)dots - (zero * sums)), etc_splat(etc_x_scale(q, i)) * scales, bias,
-                    y, (i * g->n) + j, left, f);
+    etc_integer_put((EtcI)((EtcU)dots - (of->zero * sums)), of->scale * scales, bias, y,
+                    (i * g->n) + j, left, f);
 }
 
 /* Computes outputs j .. j + n - 1 of ETC_DOT_ROWS rows from row i on. */
@@ -141,25 +153,34 @@ ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
         }
     }
     for (int64_t r = 0; r < ETC_DOT_ROWS; r++) {
+        const EtcRowOf of = etc_row_of(q, i + r);
         for (int64_t c = 0; c < n; c += ETC_LANES) {
-            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], y, g, q, f, i + r, j + c);
+            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], y, g, q, f, &of, i + r, j + c);
         }
     }
 }
 
-/* Computes rows `from` and on, one at a time. */
+/* Computes rows `from` and on, fewer than ETC_DOT_ROWS, one at a time. */
 ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
                                 const EtcIntegerLinear *g, const EtcInteger *q, const EtcFinish *f,
                                 EtcTermBytes flip, int64_t from)
 {
+    EtcRowOf of[ETC_DOT_ROWS];
+    for (int64_t i = from; i < g->m; i++) {
+        of[i - from] = etc_row_of(q, i);
+    }
     for (int64_t j = 0; (from < g->m) && (j < g->n); j += ETC_LANES) {
         const int8_t *row[ETC_LANES];
+        const int64_t last = g->n - 1 - j;
+        ETC_UNROLL
         for (int c = 0; c < ETC_LANES; c++) {
-            row[c] = w + (etc_min_i64(j + c, g->n - 1) * g->k);
+            row[c] = w + (etc_min_i64(c, last) * g->k);
         }
         for (int64_t i = from; i < g->m; i++) {
-            etc_linear_put(etc_integer_dots(x + (i * g->k), row, g->k, flip), y, g, q, f, i, j);
+            etc_linear_put(etc_integer_dots(x + (i * g->k), row, g->k, flip), y, g, q, f,
+                           &of[i - from], i, j);
         }
+        w += ETC_LANES * g->k;
     }
 }
 
