@@ -9,32 +9,39 @@ typedef struct EtcIntegerLinear {
     int64_t m, n, k;
 } EtcIntegerLinear;
 
-/* Returns the dot products of a row of x with ETC_LANES rows of w, one per lane.  The caller
+/* The vectors of outputs that one row of x is multiplied for at a time. */
+#define ETC_DOT_VECTORS (((ETC_LANES == 4) && (ETC_REGISTERS == 32)) ? 2 : 1)
+#define ETC_DOT_WEIGHTS (ETC_DOT_VECTORS * ETC_LANES)
+
+/* Computes the dot products of a row of x with ETC_DOT_WEIGHTS rows of w, one per lane.  The caller
  * repeats the last row of w if there are fewer. */
-ETC_INLINE EtcI etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_LANES], int64_t k,
-                                 EtcTermBytes flip)
+ETC_INLINE void etc_integer_dots(const uint8_t *x, const int8_t *const w[ETC_DOT_WEIGHTS],
+                                 int64_t k, EtcTermBytes flip, EtcI dots[ETC_DOT_VECTORS])
 {
-    EtcI acc[ETC_LANES];
+    EtcI acc[ETC_DOT_WEIGHTS];
     int64_t i = 0;
     ETC_UNROLL
-    for (int c = 0; c < ETC_LANES; c++) {
+    for (int c = 0; c < ETC_DOT_WEIGHTS; c++) {
         acc[c] = etc_splat_i32(0);
     }
     for (; (i + ETC_TERM_BYTES) <= k; i += ETC_TERM_BYTES) {
         const EtcI xv = etc_x_terms(etc_term_bytes(x + i, ETC_TERM_BYTES) ^ flip);
         ETC_UNROLL
-        for (int c = 0; c < ETC_LANES; c++) {
+        for (int c = 0; c < ETC_DOT_WEIGHTS; c++) {
             acc[c] = etc_dot(acc[c], xv, etc_w_terms(etc_term_bytes(w[c] + i, ETC_TERM_BYTES)));
         }
     }
     if (i < k) {
         const EtcI xv = etc_x_terms(etc_term_bytes(x + i, k - i) ^ flip);
         ETC_UNROLL
-        for (int c = 0; c < ETC_LANES; c++) {
+        for (int c = 0; c < ETC_DOT_WEIGHTS; c++) {
             acc[c] = etc_dot(acc[c], xv, etc_w_terms(etc_term_bytes(w[c] + i, k - i)));
         }
     }
-    return etc_lane_sums(acc);
+    ETC_UNROLL
+    for (int v = 0; v < ETC_DOT_VECTORS; v++) {
+        dots[v] = etc_lane_sums(acc + (v * ETC_LANES));
+    }
 }
 
 /* The sizes of a tile: rows of x, which are multiplied by two outputs' weights at a time; outputs,
@@ -169,18 +176,24 @@ ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
     for (int64_t i = from; i < g->m; i++) {
         of[i - from] = etc_row_of(q, i);
     }
-    for (int64_t j = 0; (from < g->m) && (j < g->n); j += ETC_LANES) {
-        const int8_t *row[ETC_LANES];
+    for (int64_t j = 0; (from < g->m) && (j < g->n); j += ETC_DOT_WEIGHTS) {
+        const int8_t *row[ETC_DOT_WEIGHTS];
         const int64_t last = g->n - 1 - j;
         ETC_UNROLL
-        for (int c = 0; c < ETC_LANES; c++) {
+        for (int c = 0; c < ETC_DOT_WEIGHTS; c++) {
             row[c] = w + (etc_min_i64(c, last) * g->k);
         }
         for (int64_t i = from; i < g->m; i++) {
-            etc_linear_put(etc_integer_dots(x + (i * g->k), row, g->k, flip), y, g, q, f,
-                           &of[i - from], i, j);
+            EtcI dots[ETC_DOT_VECTORS];
+            etc_integer_dots(x + (i * g->k), row, g->k, flip, dots);
+            ETC_UNROLL
+            for (int64_t v = 0; v < ETC_DOT_VECTORS; v++) {
+                if ((v * ETC_LANES) <= last) {
+                    etc_linear_put(dots[v], y, g, q, f, &of[i - from], i, j + (v * ETC_LANES));
+                }
+            }
         }
-        w += ETC_LANES * g->k;
+        w += ETC_DOT_WEIGHTS * g->k;
     }
 }
 
