@@ -100,17 +100,16 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
     if (etc_add_terms(&terms, mr, nv, acc) == 0) {
         etc_tile_terms(t, i, mr, nv, acc);
     }
+    const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
-            float *to = c + (r * t->c_row) + (v * ETC_LANES);
             if (t->is_last != 0) {
-                etc_store_within(to, left, &acc[r][v], t->lo, t->hi);
-            } else {
-                etc_store(to, left, acc[r][v]);
+                acc[r][v] = etc_at_most(etc_at_least(acc[r][v], lo), hi);
             }
+            etc_store(c + (r * t->c_row) + (v * ETC_LANES), left, acc[r][v]);
         }
     }
 }
