@@ -271,6 +271,7 @@ ETC_INLINE void etc_depthwise_start(const EtcConv *g, float *rows, EtcTaps *t)
 ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const float *w, float bias,
                                    float *y, const EtcConv *g, int n)
 {
+    const float lo = g->lo, hi = g->hi;
     const int64_t next = t->next, n_at = t->n_at;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
         const float *from = rows + ox, *weight = w;
@@ -292,7 +293,7 @@ ETC_INLINE void etc_depthwise_rows(const float *rows, const EtcTaps *t, const fl
         }
         ETC_UNROLL
         for (int r = 0; r < n; r++) {
-            etc_store_within(y + (r * g->ow) + ox, g->ow - ox, &acc[r], g->lo, g->hi);
+            etc_store_within(y + (r * g->ow) + ox, g->ow - ox, &acc[r], lo, hi);
         }
     }
 }
