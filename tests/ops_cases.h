@@ -259,6 +259,7 @@ static inline EtcKernel *find_kernel(const char *key)
                    {"packed_linear", etc_packed_linear},
                    {"grid_sampler_3d", etc_grid_sampler},
                    {"group_norm", etc_group_norm},
+                   {"round_bfloat", etc_round_bfloat},
                    {"silu", etc_silu},
                    {"layer_norm", etc_layer_norm},
                    {"hardswish", etc_hardswish},

@@ -9,6 +9,7 @@
 #define etc_max(a, b) ((((a) > (b)) || ((a) != (a))) ? (a) : (b))
 #define etc_min(a, b) ((((a) < (b)) || ((a) != (a))) ? (a) : (b))
 #define etc_vabs(a) __builtin_fabs(a)
+#define etc_vbfloat(a) ((double)etc_from_bfloat(etc_to_bfloat((float)(a))))
 #define etc_vceil(a) etc_ceil_f64(a)
 #define etc_vcos(a) etc_cos_f64(a)
 #define etc_vdivisor(b) (b)

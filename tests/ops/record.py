@@ -922,13 +922,21 @@ def sampled(w):
     run("grid_sampler_3d", torch.grid_sampler_3d, rand(2, 2, 3, 4, 5), rand(2, 2, 3, 4, 3, scale=1.3))
 
 
+def rounded(w):
+    """What --math bf16 does to the operands of products."""
+    halfway = torch.arange(0x3f7f7ffe, 0x3f828003, dtype=torch.int32)[::0x3fff].view(torch.float32)
+    largest = torch.tensor([0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x00007fff, 0x00008000, 0x00018000], dtype=torch.int32)
+    for x in (special(), rand(3, 5, 7), rand(()), rand(0, 3), halfway, largest.view(torch.float32), rand(9, dtype=torch.float64)):
+        record(w, "round_bfloat", lambda v: v.bfloat16().to(v.dtype), x)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order, counted, sampled, unsigned):
+                  packed_linear, official, order, counted, sampled, unsigned, rounded):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -214,7 +214,8 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "remainder", "lists", "quant", "integer", "exported",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
-                                       "arithmetic", "order", "counted", "sampled", "linalg", "unsigned"};
+                                       "arithmetic", "order", "counted", "sampled", "linalg", "unsigned",
+                                       "rounded"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -277,6 +278,11 @@ Test(kernels, attention)
 Test(kernels, softmax_attention)
 {
     run_family("softmax_attention", 18);
+}
+
+Test(kernels, rounded)
+{
+    run_family("rounded", 6);
 }
 
 Test(kernels, packed_linear)
