@@ -30,7 +30,7 @@ static const char *const c_tail[] = {
     /* the first alias runs before group, so that the copies that outputs need join groups */
     TO_CORE, FUSE, SIMPLIFY, "split_transposed", QUANTIZE, "fuse_integers", "dce",
     "fuse_fixed", "dce", "widen_halves", "fold_constants",
-    "fuse_weights", "dce", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
+    "fuse_weights", "dce", "round_products", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
 };
 
 static const struct {

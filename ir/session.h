@@ -73,6 +73,7 @@ struct Session {
     MemoryBanks ram;     /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
     MemoryBanks rom;     /* banks for constants of the C */
     bool large_first;    /* banks are filled with the largest values first */
+    bool rounds_products; /* --math bf16: products of floats round their operands to bfloat16 */
     bool is_fixed_point; /* the C is for a target whose integers end in fixed point */
     bool has_io;         /* pass integer_io makes float inputs and outputs integers of `io` */
     EtcDtype io;         /* i8 or u8 */
