@@ -61,7 +61,7 @@ typedef struct Options {
     const char *objective, *io, *error_format, *bundle;
     const char *max_drop, *labels; /* for quantize */
     const char *passes, *tail, *method, *output_dir, *report, *threads;
-    const char *parallel;                                         /* for emit-c */
+    const char *parallel, *math;                                  /* for C */
     const char *memory_limit, *work_limit;                        /* for run and bench */
     const char *jobs, *junit, *ninja;                             /* for batch */
     const char *runs, *warmup, *trace;                            /* for bench */
