@@ -1,6 +1,7 @@
 /* c_anchor.c -- prints the operators that a group can be built around: their geometry, which is
  * read from the node, and a call of the core that runtime-lite and the evaluator call too. */
 #include "emit/c_emit.h"
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -141,13 +142,13 @@ static bool conv_is_blocked(const Function *f, const Conv *c)
            weight_is_blocked(f->e, c->w, c->w->type.dim[0].value / c->groups);
 }
 
-static const char *conv_weights(Function *f, const Conv *c)
+static const char *conv_weights(Function *f, const Conv *c, bool is_bfloat)
 {
     if (!conv_is_blocked(f, c))
         return function_pointer(f, c->w);
     const int64_t rows = c->w->type.dim[0].value, terms = type_numel(c->w->type) / rows;
     const RowBlocks b = {.count = c->groups, .rows = rows / c->groups, .terms = terms, .row = terms,
-                         .term = 1};
+                         .term = 1, .is_bfloat = is_bfloat};
     return part_of_array(f, c->w, blocked_weight(f->e, c->w, b), DIM(terms));
 }
 
@@ -197,6 +198,31 @@ bool put_conv_geometry(Function *f, const Node *n, Conv *c)
     return true;
 }
 
+/* Returns how many floats etc_conv_bf16 may widen at a time, and takes room for them. */
+static int64_t take_wide(Function *f, const Conv *c)
+{
+    enum { WIDE = 1 << 16 };
+    const int64_t rows = c->w->type.dim[0].value, depth = type_numel(c->w->type) / rows;
+    const int64_t blocks = (rows / c->groups + TOGETHER - 1) / TOGETHER, least = depth * TOGETHER;
+    const int64_t all = least * (blocks > 1 ? blocks : 2), most = least > WIDE ? least : WIDE;
+    const int64_t n = all < most ? all : most, bytes = n * 4;
+    f->e->lines_bytes = bytes > f->e->lines_bytes ? bytes : f->e->lines_bytes;
+    return n;
+}
+
+/* Prints the call of the core, whose geometry is g. */
+static void put_conv_call(Function *f, const Conv *c, const Batch *b)
+{
+    const bool is_bfloat = conv_is_blocked(f, c) && weight_is_bfloat(f->e, c->w);
+    const char *weights = conv_weights(f, c, is_bfloat), *bias = array_or_null(f, c->bias);
+    put(&f->body, "%*setc_conv_%s(%s, %s, %s, %s, &g, ", b->indent, "", is_bfloat ? "bf16" : "f32",
+        b->x, weights, bias, b->y);
+    if (is_bfloat)
+        put(&f->body, "%" PRId64 ", ", take_wide(f, c));
+    put(&f->body, "work);\n");
+    f->uses_work = true;
+}
+
 bool emit_conv(Function *f, const Node *n, Clamp clamp)
 {
     Conv c;
@@ -207,10 +233,8 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     Batch b = batch_open(f, c.x, n->out[0]);
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
     put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
-    const char *weights = conv_weights(f, &c), *bias = array_or_null(f, c.bias);
-    put(&f->body, ";\n%*setc_conv_f32(%s, %s, %s, %s, &g, work);\n", b.indent, "", b.x, weights,
-        bias, b.y);
-    f->uses_work = true;
+    put(&f->body, ";\n");
+    put_conv_call(f, &c, &b);
     batch_close(f, &b);
     return true;
 }
@@ -220,7 +244,7 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
     Conv c;
     if (!read_conv(f, n, &c))
         return false;
-    const char *weights = conv_weights(f, &c), *bias = array_or_null(f, c.bias);
+    const char *weights = conv_weights(f, &c, false), *bias = array_or_null(f, c.bias);
     put(&f->body, "        {%s, %s,\n         ", weights, bias);
     put_conv(f, n->out[0], &c, DIM(1), clamp, conv_form(f, &c));
     put(&f->body, ", %d},\n", room);
@@ -245,7 +269,8 @@ typedef struct Matmul {
     const char *b_form;
     Dim b_row;
     bool from_y;
-    bool has_gaps; /* b is in blocks, and rows of y are y_row apart */
+    bool has_gaps;  /* b is in blocks, and rows of y are y_row apart */
+    bool is_bfloat; /* likewise, and the blocks are of bfloat16 */
     Dim y_row;
 } Matmul;
 
@@ -257,11 +282,12 @@ static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
     put_fields(f, field, 5);
     put_clamp(f, clamp);
     put(&f->body, ", %s, %d};\n", p->b_form, p->from_y);
-    if (p->has_gaps) {
-        put(&f->body, "%*setc_matmul_part(%s, %s, %s, %s, &g, ", indent, "", p->a, p->b,
-            array_or_null(f, p->bias), p->y);
+    if (p->has_gaps || p->is_bfloat) {
+        put(&f->body, "%*setc_matmul_%s(%s, %s, %s, %s, &g, ", indent, "",
+            p->is_bfloat ? "bf16" : "part", p->a, p->b, array_or_null(f, p->bias), p->y);
         function_dim(f, p->y_row);
-        put(&f->body, ");\n");
+        put(&f->body, p->is_bfloat ? ", work);\n" : ");\n");
+        f->uses_work = f->uses_work || p->is_bfloat;
         return;
     }
     put(&f->body, "%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", indent, "", p->a, p->b,
@@ -307,7 +333,8 @@ static void set_weight(Function *f, const Product *p, Matmul *m)
     m->b_form = "ETC_BY_BLOCKS";
     const RowBlocks b = {.count = 1, .rows = n.value, .terms = m->k.value,
                          .row = is_rows ? m->k.value : 1, .term = is_rows ? 1 : n.value,
-                         .is_filled = true};
+                         .is_filled = true, .is_bfloat = weight_is_bfloat(f->e, p->w)};
+    m->is_bfloat = b.is_bfloat;
     m->b = part_of_array(f, p->w, blocked_weight(f->e, p->w, b), m->k);
 }
 

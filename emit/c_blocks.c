@@ -4,6 +4,7 @@
  * The bytes are made from those of the model's file while the output file is written, so no weight
  * is copied in memory. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include <string.h>
 
 static int64_t rows_kept(const RowBlocks *b)
@@ -57,15 +58,16 @@ static void move_on(const RowBlocks *b, BlockPlace *p)
 void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
 {
     const RowBlocks *b = blocks;
-    assert(from % 4 == 0 && n % 4 == 0);
-    BlockPlace p = place_of(b, from / 4);
-    for (int64_t at = 0; at < n; at += 4, move_on(b, &p)) {
+    const int size = b->is_bfloat ? 2 : 4;
+    assert(from % size == 0 && n % size == 0);
+    BlockPlace p = place_of(b, from / size);
+    for (int64_t at = 0; at < n; at += size, move_on(b, &p)) {
         const int64_t row = p.first + p.r;
         const int64_t element = p.i * b->rows * b->terms + row * b->row + p.k * b->term;
         if (row < b->rows)
-            memcpy(to + at, b->from + 4 * element, 4);
+            memcpy(to + at, b->from + 4 * element + 4 - size, (size_t)size);
         else
-            memset(to + at, 0, 4);
+            memset(to + at, 0, (size_t)size);
     }
 }
 
@@ -73,6 +75,16 @@ bool weight_is_blocked(Emit *e, const Value *w, int64_t rows)
 {
     return rows >= TOGETHER && !e->target->mcu && type_is_static(w->type) &&
            constant_bytes_of(e, w, ETC_F32) && e->n_readers[w->state->storage] == 1;
+}
+
+bool weight_is_bfloat(Emit *e, const Value *w)
+{
+    const uint8_t *at = e->p->session->rounds_products ? constant_bytes_of(e, w, ETC_F32) : NULL;
+    const int64_t n = at ? type_numel(w->type) : 0;
+    int64_t i = 0;
+    while (i < n && !at[4 * i] && !at[4 * i + 1])
+        i++;
+    return at && i == n;
 }
 
 const char *blocked_weight(Emit *e, const Value *w, RowBlocks of)

@@ -58,6 +58,7 @@ typedef struct RowBlocks {
     const uint8_t *from; /* may be unaligned */
     int64_t count, rows, terms, row, term;
     bool is_filled; /* zeros fill the last block of a matrix */
+    bool is_bfloat; /* only the upper halves are stored */
 } RowBlocks;
 
 /* An array that is no state of the program.  Its bytes are those of `state`, or the blocks. */
@@ -109,7 +110,7 @@ typedef struct Emit {
     int64_t macs;              /* the multiply-adds of the current node; 0: it has none */
     const char *work;          /* the address of the scratch that all share; NULL: there is none */
     int64_t work_bytes;        /* the scratch of kernels: ETC_WORK_BYTES of this file */
-    int64_t lines_bytes;       /* the bytes after it for rows between convolutions */
+    int64_t lines_bytes;       /* the bytes after it: rows between convolutions, widened weights */
     bool uses_work, uses_kept; /* NAME_run uses the shared scratch, and the state */
     Symbol *rows;              /* with --parallel: the size of a cut axis in a part; else NULL */
     bool uses_parts;           /* a node is split into parts */
@@ -404,6 +405,9 @@ void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to); /* `
 /* Returns whether a constant matrix with so many rows (or columns) is stored in blocks.  It is
  * not if anything else reads it too, because then it would be stored twice. */
 bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
+/* Returns whether --math bf16 rounded the elements of a constant, so that they are stored as
+ * bfloat16. */
+bool weight_is_bfloat(Emit *e, const Value *w);
 /* Adds the array of a weight in blocks.  `of` has everything but the bytes. */
 const char *blocked_weight(Emit *e, const Value *w, RowBlocks of);
 

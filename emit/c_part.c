@@ -416,7 +416,7 @@ void put_workers(const Emit *e, Text *t)
         "        workers.run = threads->parallel_for;\n"
         "        workers.pool = threads->pool;\n"
         "        workers.n = etc_min_i32(etc_max_i32(threads->n, 1), %d);\n    }\n",
-        e->work ? "(uint8_t *)work" : "NULL", e->work ? round_up(e->work_bytes, WORK_ALIGN) : 0,
+        e->work ? "(uint8_t *)work" : "NULL", e->work ? round_up(e->work_bytes + e->lines_bytes, WORK_ALIGN) : 0,
         e->o->parallel);
 }
 

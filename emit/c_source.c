@@ -953,8 +953,9 @@ static void lay_out_scratch(const CSource *s)
     for (int i = 0; i < s->n; i++) {
         Emit *e = &s->model[i];
         e->work_bytes = most;
-        const int64_t all = e->uses_parts ? e->o->parallel * round_up(most, WORK_ALIGN) : most;
-        e->scratch_bytes = e->uses_work ? all + round_up(e->lines_bytes, 64) : 0;
+        const int64_t each = most + round_up(e->lines_bytes, WORK_ALIGN);
+        const int64_t all = e->uses_parts ? e->o->parallel * round_up(each, WORK_ALIGN) : each;
+        e->scratch_bytes = e->uses_work ? all : 0;
         e->work = memory_take_work(e);
     }
 }
