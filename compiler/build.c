@@ -4,6 +4,7 @@
 #include "compiler/quantize.h"
 #include "compiler/run.h"
 #include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/cpu.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -334,12 +335,19 @@ static WeightsAs weights_as(const Options *o)
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
 }
 
+/* Returns what target_host calls the best cores that this CPU runs. */
+static const char *host_cores(void)
+{
+    const char *cores = etc_cores()->name;
+    return !strcmp(cores, "avx512") && ETC_CPU_HAS("avx512vnni", AVX512_VNNI) ? "vnni" : cores;
+}
+
 const Target *c_target(const Options *o)
 {
     struct utsname machine;
     if (!o->target || strcmp(o->target, "host") != 0)
         return o->target ? target_find(o->target) : NULL;
-    return uname(&machine) ? NULL : target_host(machine.machine, etc_cores()->name);
+    return uname(&machine) ? NULL : target_host(machine.machine, host_cores());
 }
 
 static bool compile_model(Build *b, int i)

@@ -131,7 +131,8 @@ static const char *as_path(CProgram *c, const char *name)
 
 static bool compile(CProgram *c)
 {
-    static const char *const more[] = {"_avx2.c", "_avx512.c", "_weights.S", "_threads.c"};
+    static const char *const more[] = {"_avx2.c", "_avx512.c", "_vnni.c", "_weights.S",
+                                       "_threads.c"};
     const char *file = as_path(c, c->source);
     const char *stem = arena_str(c->arena, file, strlen(file) - 2);
     const char *program = arena_printf(c->arena, "%s_main.c", stem);

@@ -105,6 +105,7 @@ typedef struct Emit {
     int n_memories;
     int64_t *pool_base; /* by pool: its first byte in its memory */
     int64_t state_bytes, scratch_bytes;
+    bool multiplies_bytes; /* some model of the file calls a core for products of 8-bit integers */
     int *rom_of;               /* by array: its bank of constants */
     CBank *rom;                /* the banks of constants */
     int64_t macs;              /* the multiply-adds of the current node; 0: it has none */

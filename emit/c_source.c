@@ -508,7 +508,7 @@ static bool has_variants(const Emit *e)
 
 static bool is_variant(const Emit *e, const Target *t)
 {
-    return has_variants(e) && t->test;
+    return has_variants(e) && t->test && (!t->is_for_bytes || e->multiplies_bytes);
 }
 
 /* Returns " x_avx2.c" and the files of the other variants, with `between` between two of them. */
@@ -780,7 +780,7 @@ static void take_names(const Emit *e, NameSet *names)
     static const char *const suffix[] = {"run", "init_state", "weights"};
     static const char *const of_threads[] = {"threads", "threads_start", "threads_stop"};
     for (int i = 0; i < n_targets; i++)
-        if (target_row[i].test)
+        if (target_row[i].test && (!target_row[i].is_for_bytes || is_variant(e, &target_row[i])))
             names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
@@ -995,10 +995,19 @@ static bool emit_files(const CSource *s, CFiles *out)
     return true;
 }
 
+/* Returns whether C for the program multiplies 8-bit integers. */
+static bool multiplies_bytes(const Program *p)
+{
+    bool any = false;
+    for (const Node *n = NULL; !any && (n = walk_next(p->method[0], n));)
+        any = !strcmp(op_c(n->op), "integer_conv") || !strcmp(op_c(n->op), "integer_fc");
+    return any;
+}
+
 bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out, Diag *d)
 {
     CSource s = {.model = NEW(a, Emit, n), .n = n, .a = a};
-    bool ok = true;
+    bool ok = true, for_bytes = false;
     *out = (CFiles){0};
     for (int i = 0; i < n; i++) {
         if (model[i].p->n_methods != 1)
@@ -1006,7 +1015,10 @@ bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out
                                     "emit-c takes one method, the model has %d",
                                     model[i].p->n_methods);
         s.model[i] = emit_new(&model[i], o, a, d);
+        for_bytes = for_bytes || multiplies_bytes(model[i].p);
     }
+    for (int i = 0; i < n; i++)
+        s.model[i].multiplies_bytes = for_bytes;
     share_names(&s);
     for (int i = 0; i < n; i++)
         ok = emit_model(&s.model[i]) && ok;

@@ -109,14 +109,15 @@ typedef struct Target {
     const char *macros;       /* lines that define what clang would define for these features */
     const char *header;       /* the header of their intrinsics; NULL: there are no features */
     const char *isa;          /* X of runtime-lite/kernels/isa_X.h; NULL: by the compiler's flags */
-    const char *cores;        /* the table of cores in runtime-lite with these features, and
-                              the suffix of the file if it is a variant; NULL: there is none */
+    const char *cores;        /* what target_host calls the cores of such a CPU, and the suffix
+                              of the file if it is a variant; NULL: there is none */
     const char *test;         /* an expression of C: the CPU has the features; NULL: the row
                               is no variant of files for any CPU */
     const char *mcu;   /* X of kernels/mcu_X.h, whose products of integers end in fixed point;
                               NULL: they end in floats */
     const char *build; /* the command of a compiler for it; NULL: cc without flags */
     int vector_bytes;
+    bool is_for_bytes;  /* the row is a variant only of models that multiply 8-bit integers */
     bool has_fma;       /* it has fused multiply-adds, which are emulated otherwise */
     bool has_variants;  /* files for CPUs with wider vectors (the rows with a `test`) are added */
     int64_t work_bytes; /* the most scratch memory of kernels */
@@ -126,7 +127,8 @@ typedef struct Target {
 extern const Target target_row[];
 extern const int n_targets;
 const Target *target_find(const char *name); /* NULL: there is none of this name */
-/* Returns the row for a machine (its name in uname) and its best table of cores; else generic. */
+/* Returns the row for a machine (its name in uname) and its best cores: those of runtime-lite by
+ * name, or "vnni" if it has AVX-512 with VNNI.  Else it returns generic. */
 const Target *target_host(const char *machine, const char *cores);
 
 typedef enum WeightsAs { WEIGHTS_AUTO, WEIGHTS_ARRAY, WEIGHTS_INCBIN } WeightsAs;

@@ -51,6 +51,22 @@ const Target target_row[] = {
      .vector_bytes = 64,
      .has_fma = true,
      .work_bytes = WORK_BYTES},
+    {.name = "x86-64-v4-vnni",
+     .machine = "x86_64",
+     .condition = "defined(__x86_64__)",
+     .features = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma",
+     .macros = "#undef __AVX512F__\n#define __AVX512F__ 1\n#undef __AVX512BW__\n"
+               "#define __AVX512BW__ 1\n#undef __AVX512VNNI__\n#define __AVX512VNNI__ 1\n",
+     .header = "immintrin.h",
+     .isa = "avx512",
+     .cores = "vnni",
+     .test = "__builtin_cpu_supports(\"avx512bw\") &&\n"
+             "        __builtin_cpu_supports(\"avx512dq\") && __builtin_cpu_supports(\"avx512vl\") &&\n"
+             "        __builtin_cpu_supports(\"avx512vnni\")",
+     .vector_bytes = 64,
+     .has_fma = true,
+     .is_for_bytes = true,
+     .work_bytes = WORK_BYTES},
     {.name = "armv8-a",
      .machine = "aarch64",
      .condition = "defined(__aarch64__)",
