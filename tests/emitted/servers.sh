@@ -1,0 +1,167 @@
+#!/bin/sh
+# servers.sh ROOT BUILD: C of emit-c --math bf16 multiplies bfloat16, with the same bits for every CPU and number of
+# parts; C for 8-bit integers uses VNNI if the CPU has it, with the same bits too.  Prints TAP.
+#
+# "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16.
+set -u
+root=$1
+etc=$2/etc
+dir=$2/tests/emitted.servers
+npy=$dir/npy
+strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
+asan="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover"
+export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0
+n=0
+failed=0
+rm -rf "$dir"
+mkdir -p "$dir"
+
+report() { # ok|not ok, text
+    n=$((n + 1))
+    echo "$1 $n - $2"
+    case $1 in ok) ;; *) failed=1 ;; esac
+}
+
+check() { # text, command...
+    text=$1
+    shift
+    if (cd "$dir" && "$@") >"$dir/log" 2>&1; then
+        report ok "$text"
+    else
+        report "not ok" "$text"
+        tail -n 15 "$dir/log" | sed 's/^/# /'
+    fi
+}
+
+# Writes the C, builds it and runs it.
+answer() { # folder of the outputs, flags of the compiler, of emit-c...
+    to=$1
+    flags=$2
+    shift 2
+    rm -rf "$to" "$name"*.c "$name"*.S*
+    "$etc" emit-c -q "$@" --main -o "$name.c" || return 1
+    sources=
+    for s in _main.c .c _avx2.c _avx512.c _vnni.c _threads.c _weights.S; do
+        [ -f "$name$s" ] && sources="$sources $name$s"
+    done
+    # shellcheck disable=SC2086
+    cc -std=c99 $flags -o "$name" $sources -lm -pthread || return 1
+    threads=
+    [ -f "${name}_threads.c" ] && threads="--threads 2"
+    # shellcheck disable=SC2086
+    "./$name" $threads $arguments --output-dir "$to"
+}
+
+same() { # flags of the compiler, of emit-c...
+    answer got "$@" && diff -r want got
+}
+
+has_flags() { # flags of /proc/cpuinfo
+    for f in "$@"; do
+        grep -qw "$f" /proc/cpuinfo || return 1
+    done
+}
+
+is_widened() { # products
+    [ "$(grep -cE '^ *etc_(conv|matmul)_bf16\(' "$name.c")" -eq "$1" ] &&
+        ! grep -q 'static const float .*_blocks\[' "$name.c"
+}
+
+# The same through the C that `etc run` builds.
+run_is_same() {
+    rm -rf got
+    # shellcheck disable=SC2086
+    "$etc" run -q "$model" --target generic --math bf16 $arguments --output-dir got && diff -r want got
+}
+
+case_() { # .etir
+    model=$1
+    name=$(basename "$1" .etir)
+    arguments=
+    i=0
+    while read -r dtype dims; do
+        "$npy" random "$dtype" "$dims" "$i" "$dir/in$i.npy"
+        arguments="$arguments --input in$i.npy"
+        i=$((i + 1))
+    done <<END
+$(sed -n 's/^; INPUT //p' "$1")
+END
+    check "$name: exact" answer want -O2 "$1"
+    check "$name: the same bits, strict" same "-O2 $strict" "$1" --math bf16 --weights-as array
+    check "$name: weights are bfloat16" is_widened "$(sed -n 's/^; WIDENED //p' "$1")"
+    check "$name: etc run" run_is_same
+    check "$name: without optimisation" same -O0 "$1" --math bf16
+    check "$name: ASan and UBSan" same "$asan" "$1" --math bf16
+    check "$name: in parts" same "$asan" "$1" --math bf16 --parallel 3
+    if [ "$(uname -m)" = x86_64 ]; then
+        check "$name: SSE4.2" same -O2 "$1" --math bf16 --target x86-64-v2
+        has_flags avx2 fma && check "$name: AVX2" same "$asan" "$1" --math bf16 --target x86-64-v3
+        has_flags avx512f avx512bw avx512dq avx512vl &&
+            check "$name: AVX-512" same "$asan" "$1" --math bf16 --target x86-64-v4
+    fi
+    if command -v g++ >/dev/null; then
+        check "$name: C++" g++ -x c++ -std=c++11 -Wall -Wextra -Wshadow -Werror -fsyntax-only "$name.c"
+    fi
+}
+
+# A trained network: close to torch's floats, and other bits.
+trained() { # folder of tests/data, least SQNR in dB
+    model=$root/tests/data/$1/model.pt2
+    "$etc" emit-c -q "$model" --math bf16 --verify --main -o "$1.c" &&
+        "$etc" verify -q "$1.c" --model "$model" --max-drop sqnr="$2" &&
+        ! "$etc" verify -q "$1.c" --model "$model" --max-drop sqnr=120
+}
+
+# 8-bit integers: the bits of plain C, in a file of its own that only such models have.
+bytes_() {
+    model=$root/tests/data/tiny_kws_dscnn
+    name=kws
+    arguments="--input $model/input_0.npy"
+    mkdir "$dir/words"
+    cp "$model/input_0.npy" "$dir/words"
+    set -- "$model/model.pt2" --recipe int8 --calibrate words
+    check "kws: plain C" answer want "-O2" "$@" --target generic --freestanding
+    check "kws: the same bits with all variants" same "-O2 $strict -Wno-array-bounds" "$@"
+    check "kws: a variant has VNNI" grep -q 'avx512vnni' kws_vnni.c
+    if has_flags avx512bw avx512dq avx512vl avx512_vnni; then
+        check "kws: VNNI" same -O2 "$@" --target x86-64-v4-vnni
+        check "kws: its instruction is there" sh -c "objdump -d kws | grep -q vpdpbusd"
+        check "kws: host" same -O2 "$@" --target host
+        check "kws: host has VNNI" grep -q 'x86-64-v4-vnni' kws.c
+    fi
+    name=floats
+    check "floats have no such variant" no_variant
+}
+
+no_variant() {
+    "$etc" emit-c -q "$root/tests/data/cnn_digits/model.pt2" -o floats.c && [ -f floats_avx512.c ] && [ ! -f floats_vnni.c ]
+}
+
+# "--math exact" is what happens without it.
+exact_is_default() {
+    model=$root/tests/data/cnn_digits/model.pt2
+    mkdir -p a b && "$etc" emit-c -q "$model" -o a/m.c && "$etc" emit-c -q "$model" --math exact -o b/m.c && diff -r a b
+}
+
+refused() { # exit code, words of etc...
+    code=$1
+    shift
+    "$etc" "$@" -q
+    [ $? -eq "$code" ]
+}
+
+cc -O1 -o "$npy" "$root/tests/emitted/npy.c" -lm || exit 1
+for f in "$root"/tests/emitted/bf16/*.etir; do
+    case_ "$f"
+done
+check "mlp_digits: close to floats" trained mlp_digits 35
+check "cnn_digits: close to floats" trained cnn_digits 35
+check "tiny_kws_dscnn: close to floats" trained tiny_kws_dscnn 35
+check "tiny_vww_mobilenet: close to floats" trained tiny_vww_mobilenet 35
+[ "$(uname -m)" = x86_64 ] && bytes_
+check "exact is the default" exact_is_default
+model=$root/tests/data/mlp_digits/model.pt2
+check "a microcontroller is refused" refused 2 emit-c "$model" --math bf16 --target cortex-m4 -o small.c
+check "runs of runtime-lite are refused" refused 2 run "$model" --math bf16
+echo "1..$n"
+[ "$failed" -eq 0 ]
