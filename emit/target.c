@@ -55,8 +55,7 @@ const Target target_row[] = {
      .machine = "x86_64",
      .condition = "defined(__x86_64__)",
      .features = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma",
-     .macros = "#undef __AVX512F__\n#define __AVX512F__ 1\n#undef __AVX512BW__\n"
-               "#define __AVX512BW__ 1\n#undef __AVX512VNNI__\n#define __AVX512VNNI__ 1\n",
+     .macros = "#define __AVX512F__ 1\n#define __AVX512BW__ 1\n#define __AVX512VNNI__ 1\n",
      .header = "immintrin.h",
      .isa = "avx512",
      .cores = "vnni",
