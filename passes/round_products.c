@@ -68,7 +68,8 @@ static bool is_depthwise(const Weighted *v)
 static bool read_slots(const Node *n, int slot[2])
 {
     Weighted v;
-    if (n->op == OP_BMM) {
+    Product p;
+    if (product_read(n, &p) && p.is_batch) {
         slot[0] = arg_get(n, "self").slot;
         slot[1] = arg_get(n, "mat2").slot;
         return n->out[0]->type.dtype == ETC_F32;
