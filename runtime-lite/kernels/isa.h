@@ -12,7 +12,7 @@
  *   ETC_PACKS_BYTES               1: etc_every_second is faster than a loop over bytes
  *   ETC_TERMS                     the products that etc_dot adds to a lane: 4 of bytes, or 2 of
  *                                 16-bit integers
- *   ETC_DOT_LANES                 1: etc_dot_lane multiplies by the bytes in one lane of w
+ *   ETC_DOT_LANES                 1: there is a step that multiplies by the bytes in one lane of w
  *   ETC_SIGNED_TERMS              1: etc_dot reads the bytes of x as signed; 0: as unsigned; the
  *                                 bytes of w are always signed
  *

@@ -85,7 +85,7 @@ bits() { # compiler and options, suffixes, text
 }
 
 alone="_main.c .c _weights.S"
-all="$alone _avx2.c _avx512.c"
+all="$alone _avx2.c _avx512.c _vnni.c"
 
 emit_and_run_lite() { # model, options
     # shellcheck disable=SC2086

@@ -49,7 +49,7 @@ split_model() { # nodes that are split, of emit-c...
     shift
     check "$name: emit-c" whole "$@"
     check "$name: $nodes nodes are split" is_split "$nodes"
-    check "$name: strict, all files" build "$name" "-O2 $strict" "_avx2.c _avx512.c"
+    check "$name: strict, all files" build "$name" "-O2 $strict" "_avx2.c _avx512.c _vnni.c"
     for threads in "" "--threads 1" "--threads 2" "--threads 3" "--threads 7"; do
         check "$name: the same bits, ${threads:-no threads}" same_bits "$name" "$threads"
     done
