@@ -92,7 +92,7 @@ Test(batch, makes_what_the_commands_make)
     cr_expect_gt(number(int8, "arena"), 1000);
     cr_expect_eq(sh("cd out && ls -A").code, 0);
     cr_expect_str_eq(sh("cd out && ls").out, "add.pte\nc.c\nc.h\nc.svg\nc_avx2.c\nc_avx512.c\nc_main.c\n"
-                                             "mlp.pte\nsmall\n");
+                                             "c_vnni.c\nmlp.pte\nsmall\n");
 }
 
 Test(batch, makes_the_same_bytes_however_many_at_once)

@@ -113,7 +113,7 @@ static const struct {
     {"emit-c m.pt2 -o x.c --target generc", "did you mean 'generic'?"},
     {"emit-c m.pt2 -o x.c --target x86-64-v5", "|x86-64-v2|"},
     {"emit-c m.pt2 -o x.c --target hots", "did you mean 'host'?"},
-    {"emit-c m.pt2 -o x.c --math strict", "unknown flag '--math'"},
+    {"emit-c m.pt2 -o x.c --math strict", "--math knows exact|bf16, not 'strict'"},
     {"emit-c m.pt2 -o x.c --weights-as aray",
      "knows array|incbin, not 'aray'; did you mean 'array'?"},
     {"emit-c m.pt2 -o x.c --build-files make", "knows cmake|meson|zephyr|arduino, not 'make'"},
