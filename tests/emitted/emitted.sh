@@ -198,9 +198,9 @@ one_target() { # model, of --target, compiler
         skip "$name: --target $2, $3" "this CPU lacks it"
         return
     fi
-    rm -f "$out/${name}"_avx*.c "$out/${name}_weights.S"
+    rm -f "$out/${name}"_avx*.c "$out/${name}_vnni.c" "$out/${name}_weights.S"
     check "$name: emit-c --target $2" "$etc" emit-c "$1" -o "$out/$name.c" --main --target "$2" -q &&
-        check "$name: no variants for $2" sh -c "! ls $out/${name}_avx*.c" &&
+        check "$name: no variants for $2" sh -c "! ls $out/${name}_avx*.c && ! ls $out/${name}_vnni.c" &&
         check "$name: nothing of other instruction sets for $2" alone_in "$2" &&
         bits "$3 -std=c99 -O3 $strict" "$alone" ", --target $2"
 }
