@@ -358,8 +358,6 @@ static bool compile_model(Build *b, int i)
         return false;
     b->model[i] = (CModel){.p = p, .name = o->name};
     b->program = b->program ? b->program : p;
-    for (int k = 0; k < p->n_states; k++)
-        b->constants += type_bytes(p->state[k]->type);
     return true;
 }
 
@@ -422,6 +420,7 @@ static bool build_c(Build *b)
     bool ok = emit_planned(b, &c) && fill_otherwise(b, &c) &&
               banks_suffice(&b->files, b->program, b->diag);
     b->plan.scratch = b->files.scratch;
+    b->constants = b->files.constants;
     return ok;
 }
 

@@ -211,6 +211,7 @@ static void add_missed(Emit *e, const Memory *m, CBank *b)
 void memory_tell(Emit *e, CFiles *out)
 {
     out->scratch += e->scratch_bytes;
+    out->constants += constant_bytes(e);
     for (int i = 0; has_banks(e) && i < e->n_memories; i++) {
         const Memory *m = &e->memory[i];
         CBank b = {.name = m->name, .size = m->size, .bytes = m->bytes, .values = m->values};

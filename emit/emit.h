@@ -182,7 +182,8 @@ typedef struct CFiles {
     int n_layers;
     CBank *bank; /* those of --bank, banks of constants last; the caller checks that all fit */
     int n_banks;
-    int64_t scratch; /* the bytes of the arena that are scratch memory of kernels */
+    int64_t scratch;   /* the bytes of the arena that are scratch memory of kernels */
+    int64_t constants; /* the bytes of weights and of the initial values of states */
 } CFiles;
 
 /* One of the models of a file. */

@@ -137,6 +137,13 @@ no_variant() {
     "$etc" emit-c -q "$root/tests/data/cnn_digits/model.pt2" -o floats.c && [ -f floats_avx512.c ] && [ ! -f floats_vnni.c ]
 }
 
+# What `etc` says of the memory is what the header says.
+tells_half() {
+    name=half
+    "$etc" emit-c "$root/tests/data/mlp_digits/model.pt2" --math bf16 -o half.c 2>told &&
+        bytes=$(sed -n 's/^ \*   constants  \([0-9]*\) bytes/\1/p' half.h) && grep -q " scratch, $bytes of constants;" told
+}
+
 # "--math exact" is what happens without it.
 exact_is_default() {
     model=$root/tests/data/cnn_digits/model.pt2
@@ -159,6 +166,7 @@ check "cnn_digits: close to floats" trained cnn_digits 35
 check "tiny_kws_dscnn: close to floats" trained tiny_kws_dscnn 35
 check "tiny_vww_mobilenet: close to floats" trained tiny_vww_mobilenet 35
 [ "$(uname -m)" = x86_64 ] && bytes_
+check "the bytes of constants are those of bfloat16" tells_half
 check "exact is the default" exact_is_default
 model=$root/tests/data/mlp_digits/model.pt2
 check "a microcontroller is refused" refused 2 emit-c "$model" --math bf16 --target cortex-m4 -o small.c
