@@ -64,7 +64,8 @@ static bool is_depthwise(const Weighted *v)
     return v->is_conv && !d.expr && d.value == v->groups;
 }
 
-/* Sets the slots of the operands that are multiplied; returns whether the node is such a product. */
+/* Sets the slots of the operands that are multiplied.  Returns whether the node is such a
+ * product. */
 static bool read_slots(const Node *n, int slot[2])
 {
     Weighted v;

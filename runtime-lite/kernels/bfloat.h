@@ -1,7 +1,7 @@
 /* bfloat.h -- products whose weights are stored as bfloat16, in blocks.
  *
- * Some blocks at a time are widened to floats, which the cores for floats then multiply.  So each sum
- * is that of matmul.h or conv.h, to the bit. */
+ * Some blocks at a time are widened to floats, which the cores for floats then multiply.  So each
+ * sum is that of matmul.h or conv.h, to the bit. */
 #ifndef ETC_BFLOAT_H
 #define ETC_BFLOAT_H
 
@@ -56,8 +56,8 @@ ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float 
 /* The channels whose weights a convolution across channels widens at a time. */
 #define ETC_WIDE_CHANNELS ((ETC_LANES == ETC_TOGETHER) ? (2 * ETC_TOGETHER) : ETC_TOGETHER)
 
-/* Does what etc_conv_across does.  `wide` has room for the weights of ETC_WIDE_CHANNELS channels and
- * a lot. */
+/* Does what etc_conv_across does.  `wide` has room for the weights of ETC_WIDE_CHANNELS channels
+ * and a lot. */
 ETC_INLINE void etc_bfloat_across(const float *x, const uint16_t *w, const float *bias, float *y,
                                   const EtcConv *g, EtcPlanes *p, float *work, float *wide)
 {
@@ -69,7 +69,8 @@ ETC_INLINE void etc_bfloat_across(const float *x, const uint16_t *w, const float
         for (int64_t c = 0; c < g->ic; c += p->lot) {
             const int64_t lot = etc_min_i64(p->lot, g->ic - c), block = lot * taps * ETC_TOGETHER;
             const float *from = (p->in_place != 0) ? (x + (c * g->x_plane)) : work;
-            EtcAcross t = {wide, 0, x, 0, lot / p->group, p->group * p->plane, p->at, p->n_at, sums};
+            EtcAcross t = {wide, 0, x, 0, lot / p->group, p->group * p->plane, p->at, p->n_at,
+                           sums};
             t.w_second = (ETC_LANES == ETC_TOGETHER) ? block : ETC_LANES;
             for (int64_t i = 0; (p->in_place == 0) && (i < lot); i++) {
                 etc_plane_copy(x + ((c + i) * g->x_plane), g, p, oy, work + (i * p->plane));
@@ -113,8 +114,8 @@ ETC_INLINE void etc_bfloat_forward(const float *x, const uint16_t *w, const floa
     }
 }
 
-/* Does what etc_conv_f32 does, with weights in blocks.  `work` has ETC_WORK_BYTES, and then room for
- * n_wide floats: at least those of two blocks' taps and of one block. */
+/* Does what etc_conv_f32 does, with weights in blocks.  `work` has ETC_WORK_BYTES, and then room
+ * for n_wide floats: at least those of two blocks' taps and of one block. */
 ETC_OUTLINE void etc_conv_bf16(const float *x, const uint16_t *w, const float *bias, float *y,
                                const EtcConv *geometry, int64_t n_wide, void *work)
 {
@@ -123,11 +124,12 @@ ETC_OUTLINE void etc_conv_bf16(const float *x, const uint16_t *w, const float *b
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
     const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
     const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    float *wide = (float *)(void *)((uint8_t *)work + ETC_WORK_BYTES);
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
         const int64_t group = i % g.groups;
         etc_bfloat_forward(x + (i * x_size), w + (group * w_size),
                            (bias != NULL) ? (bias + (group * g.oc)) : NULL, y + (i * y_size), &g,
-                           n_wide, (float *)work, (float *)(void *)((uint8_t *)work + ETC_WORK_BYTES));
+                           n_wide, (float *)work, wide);
     }
 }
 
