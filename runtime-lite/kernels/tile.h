@@ -150,10 +150,13 @@ ETC_OUTLINE void etc_tile_of_floats(const EtcBlock *t, int32_t i, int32_t column
 ETC_INLINE void etc_tiles(const EtcBlock *t, int mr, int nv)
 {
     int64_t i = 0;
-    for (; (ETC_REGISTERS == 8) && (i < t->m); i += 4) {
-        for (int32_t v = 0; v < nv; v++) {
-            etc_tile_of_floats(t, (int32_t)i, v * ETC_LANES);
+    if (ETC_REGISTERS == 8) {
+        for (; i < t->m; i += 4) {
+            for (int32_t v = 0; v < nv; v++) {
+                etc_tile_of_floats(t, (int32_t)i, v * ETC_LANES);
+            }
         }
+        return;
     }
     for (; (i + mr) <= t->m; i += mr) {
         etc_tile(t, i, mr, nv);
