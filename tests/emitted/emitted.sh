@@ -12,6 +12,7 @@
 set -u
 root=$1
 . "$root/tests/tap.sh"
+. "$root/tests/emitted/inputs.sh"
 build=$2
 part=$3
 etc=$build/etc
@@ -239,17 +240,9 @@ case_() { # .etir
     name=$(basename "$1" .etir)
     out=$dir/$name
     mkdir -p "$out"
-    arguments=
     options=
     [ -f "${1%.etir}.data" ] && options="--data ${1%.etir}.data"
-    i=0
-    while read -r dtype dims; do
-        "$npy" random "$dtype" "$dims" "$i" "$out/in$i.npy"
-        arguments="$arguments --input $out/in$i.npy"
-        i=$((i + 1))
-    done <<END
-$(sed -n 's/^; INPUT //p' "$1")
-END
+    inputs "$1" "$out"
     calls=$(sed -n 's/^; CALLS //p' "$1")
     one=$arguments
     while [ "${calls:-1}" -gt 1 ]; do

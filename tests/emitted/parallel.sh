@@ -6,6 +6,7 @@
 set -u
 root=$1
 . "$root/tests/tap.sh"
+. "$root/tests/emitted/inputs.sh"
 etc=$2/etc
 dir=$2/tests/emitted.parallel
 data=$root/tests/data
@@ -76,15 +77,7 @@ trained() { # nodes that are split, folder of tests/data, of emit-c...
 
 case_() { # .etir
     name=$(basename "$1" .etir)
-    arguments=
-    i=0
-    while read -r dtype dims; do
-        "$npy" random "$dtype" "$dims" "$i" "$dir/in$i.npy"
-        arguments="$arguments --input in$i.npy"
-        i=$((i + 1))
-    done <<END
-$(sed -n 's/^; INPUT //p' "$1")
-END
+    inputs "$1" "$dir"
     split_model "$(sed -n 's/^; SPLIT //p' "$1")" "$1"
 }
 

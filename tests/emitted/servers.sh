@@ -5,33 +5,17 @@
 # "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16.
 set -u
 root=$1
+. "$root/tests/tap.sh"
+. "$root/tests/emitted/inputs.sh"
 etc=$2/etc
 dir=$2/tests/emitted.servers
 npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
 asan="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover"
 export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0
-n=0
-failed=0
 rm -rf "$dir"
 mkdir -p "$dir"
-
-report() { # ok|not ok, text
-    n=$((n + 1))
-    echo "$1 $n - $2"
-    case $1 in ok) ;; *) failed=1 ;; esac
-}
-
-check() { # text, command...
-    text=$1
-    shift
-    if (cd "$dir" && "$@") >"$dir/log" 2>&1; then
-        report ok "$text"
-    else
-        report "not ok" "$text"
-        tail -n 15 "$dir/log" | sed 's/^/# /'
-    fi
-}
+cd "$dir" || exit 1
 
 # Writes the C, builds it and runs it.
 answer() { # folder of the outputs, flags of the compiler, of emit-c...
@@ -77,15 +61,7 @@ run_is_same() {
 case_() { # .etir
     model=$1
     name=$(basename "$1" .etir)
-    arguments=
-    i=0
-    while read -r dtype dims; do
-        "$npy" random "$dtype" "$dims" "$i" "$dir/in$i.npy"
-        arguments="$arguments --input in$i.npy"
-        i=$((i + 1))
-    done <<END
-$(sed -n 's/^; INPUT //p' "$1")
-END
+    inputs "$1" "$dir"
     check "$name: exact" answer want -O2 "$1"
     check "$name: the same bits, strict" same "-O2 $strict" "$1" --math bf16 --weights-as array
     check "$name: weights are bfloat16" is_widened "$(sed -n 's/^; WIDENED //p' "$1")"
@@ -171,5 +147,4 @@ check "exact is the default" exact_is_default
 model=$root/tests/data/mlp_digits/model.pt2
 check "a microcontroller is refused" refused 2 emit-c "$model" --math bf16 --target cortex-m4 -o small.c
 check "runs of runtime-lite are refused" refused 2 run "$model" --math bf16
-echo "1..$n"
-[ "$failed" -eq 0 ]
+finish 12

@@ -4,6 +4,7 @@
 set -u
 root=$1
 . "$root/tests/tap.sh"
+. "$root/tests/emitted/inputs.sh"
 dir=$2/tests/emitted.whole
 etc=$2/etc
 eval=$3
@@ -14,15 +15,7 @@ mkdir -p "$dir"
 
 prepare() { # text
     mkdir -p "$dir/$name"
-    arguments=
-    i=0
-    while read -r dtype dims; do
-        "$npy" random "$dtype" "$dims" "$i" "$dir/$name/in$i.npy"
-        arguments="$arguments --input $dir/$name/in$i.npy"
-        i=$((i + 1))
-    done <<END
-$(sed -n 's/^; INPUT //p' "$1")
-END
+    inputs "$1" "$dir/$name"
     # shellcheck disable=SC2086
     "$etc" emit-c "$1" -o "$dir/$name/$name.c" --main -q &&
         "$eval" "$1" - $arguments --output-dir "$dir/$name/want"
