@@ -11,7 +11,7 @@ Access node_access(const Node *n)
 bool node_moves(const Node *n)
 {
     Access a = node_access(n);
-    if (n->op == OP_VIEW_DTYPE)
+    if (a == ACCESS_BITS)
         return false;
     return op_info[n->op].flags & VIEW || a == ACCESS_VIEW || a == ACCESS_PERMUTE ||
            a == ACCESS_PART || a == ACCESS_JOIN || a == ACCESS_MOVE || node_is_copy(n);
@@ -24,7 +24,7 @@ bool node_is_view(const Node *n)
 
 bool node_keeps_bytes(const Node *n)
 {
-    return node_is_view(n) || n->op == OP_VIEW_DTYPE;
+    return node_is_view(n) || node_access(n) == ACCESS_BITS;
 }
 
 bool node_is_copy(const Node *n)

@@ -241,7 +241,7 @@ Work node_work(const Node *n)
         return node_is_copy(n)  ? WORK_VIEW_OR_COPY
                : is_function(n) ? WORK_FUNCTION
                                 : WORK_ARITHMETIC;
-    case ACCESS_VIEW:
+    case ACCESS_VIEW: case ACCESS_BITS:
         return WORK_VIEW_OR_COPY;
     case ACCESS_PART: case ACCESS_JOIN: case ACCESS_MOVE: case ACCESS_GATHER:
         return WORK_MOVE;

@@ -33,6 +33,7 @@ typedef enum Access {
     ACCESS_OPAQUE,    /* nothing is known */
     ACCESS_POINTWISE, /* those at the same index; operands are broadcast */
     ACCESS_VIEW,      /* the operand's elements in the same order under other sizes */
+    ACCESS_BITS,      /* the operand's bytes as elements of another dtype */
     ACCESS_PERMUTE,   /* the operand's axes in another order */
     ACCESS_PART,      /* some indices along axis `dim` */
     ACCESS_JOIN,      /* the operands are concatenated along axis `dim` */
