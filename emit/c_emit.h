@@ -329,6 +329,8 @@ int stack_bytes(const Emit *e);
 
 /* With --parallel: takes the names of the variables of split functions and of their calls. */
 void take_part_names(const Emit *e, NameSet *names);
+void take_thread_names(const Emit *e, NameSet *names); /* those of OUT_threads.c */
+void parts_start(Emit *e); /* adds the symbol for the size of a part */
 
 /* Splits a node, or a group with this body, if that is possible and worth it.  Until parts_close
  * the types of its values are those of a part. */
@@ -411,6 +413,11 @@ bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
 bool weight_is_bfloat(Emit *e, const Value *w);
 /* Adds the array of a weight in blocks.  `of` has everything but the bytes. */
 const char *blocked_weight(Emit *e, const Value *w, RowBlocks of);
+
+/* Returns whether C for the program multiplies 8-bit integers: c_integer.c. */
+bool program_multiplies_bytes(const Program *p);
+
+/* -- files: c_text.c ------------------------------------------------------------------------- */
 
 bool c_file_is(const CFile *f, const char *end); /* its suffix ends with `end` */
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);

@@ -23,6 +23,23 @@ void take_part_names(const Emit *e, NameSet *names)
         names_take(names, ours[i]);
 }
 
+void take_thread_names(const Emit *e, NameSet *names)
+{
+    static const char *const ours[] = {"threads", "threads_start", "threads_stop"};
+    for (size_t i = 0; e->o->parallel && i < sizeof ours / sizeof *ours; i++)
+        names_take(names, arena_printf(e->a, "%s_%s", e->file, ours[i]));
+}
+
+/* The symbol is not counted, so it is no parameter of NAME_run. */
+void parts_start(Emit *e)
+{
+    Program *p = e->method->program;
+    if (!e->o->parallel)
+        return;
+    e->rows = program_symbol(p, "rows of a part", 1, INT32_MAX);
+    p->n_syms--;
+}
+
 /* -- which indices ----------------------------------------------------------------------------- */
 
 static const CutValue *find(const Parts *p, const Value *v)
@@ -416,7 +433,8 @@ void put_workers(const Emit *e, Text *t)
         "        workers.run = threads->parallel_for;\n"
         "        workers.pool = threads->pool;\n"
         "        workers.n = etc_min_i32(etc_max_i32(threads->n, 1), %d);\n    }\n",
-        e->work ? "(uint8_t *)work" : "NULL", e->work ? round_up(e->work_bytes + e->lines_bytes, WORK_ALIGN) : 0,
+        e->work ? "(uint8_t *)work" : "NULL",
+        e->work ? round_up(e->work_bytes + e->lines_bytes, WORK_ALIGN) : 0,
         e->o->parallel);
 }
 
@@ -432,8 +450,9 @@ void emit_threads(const Emit *e, CFiles *out)
         "    threads->n = n;\n    threads->parallel_for = pool_run;\n    threads->pool = pool_start(n);\n"
         "    return (threads->pool != NULL) ? 0 : -1;\n}\n\n"
         "void %s_threads_stop(%s_threads *threads)\n{\n    if (threads->pool != NULL) {\n"
-        "        pool_stop((Pool *)threads->pool);\n    }\n    threads->n = 1;\n    threads->pool = NULL;\n    threads->parallel_for = NULL;\n}\n", file, file,
-        file, file);
+        "        pool_stop((Pool *)threads->pool);\n    }\n    threads->n = 1;\n"
+        "    threads->pool = NULL;\n    threads->parallel_for = NULL;\n}\n",
+        file, file, file, file);
     put_wrapped(&wrapped, t.s);
     c_file(e->a, out, "_threads.c", &wrapped);
 }

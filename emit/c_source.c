@@ -20,29 +20,6 @@ typedef struct CSource {
     Arena *a;
 } CSource;
 
-/* -- files ----------------------------------------------------------------------------------- */
-
-void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece)
-{
-    assert(file >= 0 && file < out->n && piece.n >= 0 && piece.zeros >= 0);
-    OutFile *f = &out->file[file].out;
-    PUSH(a, f->piece, f->n, piece);
-}
-
-bool c_file_is(const CFile *f, const char *end)
-{
-    size_t n = strlen(f->suffix), k = strlen(end);
-    return n >= k && !strcmp(f->suffix + n - k, end);
-}
-
-void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text)
-{
-    CFile f = {.suffix = suffix};
-    PUSH(a, out->file, out->n, f);
-    if (text)
-        c_file_piece(a, out, out->n - 1, (OutPiece){.data = text->s, .n = (int64_t)text->n});
-}
-
 /* -- what NAME_run takes --------------------------------------------------------------------- */
 
 static bool is_updated(const Graph *g, const Value *v)
@@ -778,14 +755,12 @@ static void name_symbols(Emit *e)
 static void take_names(const Emit *e, NameSet *names)
 {
     static const char *const suffix[] = {"run", "init_state", "weights"};
-    static const char *const of_threads[] = {"threads", "threads_start", "threads_stop"};
     for (int i = 0; i < n_targets; i++)
         if (target_row[i].test && (!target_row[i].is_for_bytes || is_variant(e, &target_row[i])))
             names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
-    for (size_t i = 0; e->o->parallel && i < sizeof of_threads / sizeof *of_threads; i++)
-        names_take(names, arena_printf(e->a, "%s_%s", e->file, of_threads[i]));
+    take_thread_names(e, names);
     for (int i = 0; e->p->custom && i < e->p->custom->n; i++)
         if (e->p->custom->item[i]->function)
             names_take(names, e->p->custom->item[i]->function);
@@ -916,14 +891,6 @@ static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
     return e;
 }
 
-/* Adds the symbol for the size of a part.  It is not counted, so it is no parameter of NAME_run. */
-static void add_rows(Emit *e)
-{
-    Program *p = e->method->program;
-    e->rows = program_symbol(p, "rows of a part", 1, INT32_MAX);
-    p->n_syms--;
-}
-
 /* Prints the functions of a model into e->functions, and their calls into e->run. */
 static bool emit_model(Emit *e)
 {
@@ -935,8 +902,7 @@ static bool emit_model(Emit *e)
     name_ports(e);
     memory_lay_out(e);
     emit_lifetimes(e);
-    if (e->o->parallel)
-        add_rows(e);
+    parts_start(e);
     bool ok = emit_graph(e, e->method, 4);
     if (ok)
         put_updates(e);
@@ -995,15 +961,6 @@ static bool emit_files(const CSource *s, CFiles *out)
     return true;
 }
 
-/* Returns whether C for the program multiplies 8-bit integers. */
-static bool multiplies_bytes(const Program *p)
-{
-    bool any = false;
-    for (const Node *n = NULL; !any && (n = walk_next(p->method[0], n));)
-        any = !strcmp(op_c(n->op), "integer_conv") || !strcmp(op_c(n->op), "integer_fc");
-    return any;
-}
-
 bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out, Diag *d)
 {
     CSource s = {.model = NEW(a, Emit, n), .n = n, .a = a};
@@ -1015,7 +972,7 @@ bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out
                                     "emit-c takes one method, the model has %d",
                                     model[i].p->n_methods);
         s.model[i] = emit_new(&model[i], o, a, d);
-        for_bytes = for_bytes || multiplies_bytes(model[i].p);
+        for_bytes = for_bytes || program_multiplies_bytes(model[i].p);
     }
     for (int i = 0; i < n; i++)
         s.model[i].multiplies_bytes = for_bytes;

@@ -260,3 +260,26 @@ void put_type_comment(Text *t, Type type)
     put_comment(t, s);
     free(s);
 }
+
+/* -- files ----------------------------------------------------------------------------------- */
+
+void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece)
+{
+    assert(file >= 0 && file < out->n && piece.n >= 0 && piece.zeros >= 0);
+    OutFile *f = &out->file[file].out;
+    PUSH(a, f->piece, f->n, piece);
+}
+
+bool c_file_is(const CFile *f, const char *end)
+{
+    size_t n = strlen(f->suffix), k = strlen(end);
+    return n >= k && !strcmp(f->suffix + n - k, end);
+}
+
+void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text)
+{
+    CFile f = {.suffix = suffix};
+    PUSH(a, out->file, out->n, f);
+    if (text)
+        c_file_piece(a, out, out->n - 1, (OutPiece){.data = text->s, .n = (int64_t)text->n});
+}
