@@ -6,8 +6,7 @@
  * each element of the result, and one for each row of the result.  tests/mcu/fit_forecast.py fits
  * these numbers to counts of QEMU, of small random networks compiled by gcc 12 at -O2, and prints
  * c_forecast.def.  docs/cli.md says how far the forecast is off.  QEMU counts no cycles: those of
- * an instruction are an estimate by the manuals of the cores for the inner loops, with memory that
- * keeps up. */
+ * an instruction are rough guesses for the inner loops, with memory that keeps up. */
 #include "emit/c_emit.h"
 #include <string.h>
 
