@@ -216,7 +216,7 @@ static const Flag flag_row[] = {
      "what your build of the runtime has: selected_operators.yaml, or a list of names"},
     {"target", 0, FLAG_TEXT, AT(target), EMIT_C | RUN | BENCH, is_target, "NAME",
      "the CPU: generic (any), host (this one), or a name such as x86-64-v3"},
-    {"math", 0, FLAG_TEXT, AT(math), EMIT_C | RUN | BENCH, is_choice, "exact|bf16",
+    {"math", 0, FLAG_TEXT, AT(math), EMIT_C | RUN, is_choice, "exact|bf16",
      "bf16: products round their operands to bfloat16, and weights are stored so"},
     {"bank", 0, FLAG_LIST, AT(banks), EMIT_C, is_bank, "NAME=SIZE[:const[,section=NAME]]",
      "a memory of the device, the fastest first, for values or (const) constants"},

@@ -138,8 +138,8 @@ static bool is_complete(const Check *p)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->parallel && c_target(o) && c_target(o)->mcu)
         return usage(p, "--parallel: C for --target %s has no threads", o->target);
-    if (o->math && !o->target && o->command != CMD_EMIT_C)
-        return usage(p, "--math is for emitted C: --target is missing");
+    if (!o->target && ((o->math && o->command == CMD_RUN) || (o->share_io && o->command == CMD_BENCH)))
+        return usage(p, "--%s is for emitted C: --target is missing", o->math ? "math" : "share-io");
     if (o->math && !strcmp(o->math, "bf16") && c_target(o) && c_target(o)->mcu)
         return usage(p, "--math bf16: C for --target %s has no such products", o->target);
     if (o->command == CMD_PARTITION && !o->backend)

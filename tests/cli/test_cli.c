@@ -117,6 +117,8 @@ static const struct {
     {"emit-c m.pt2 -o x.c --math bf16 --target cortex-m7",
      "--math bf16: C for --target cortex-m7 has no such products"},
     {"run m.pt2 --math bf16", "--math is for emitted C: --target is missing"},
+    {"bench m.pt2 --share-io", "--share-io is for emitted C: --target is missing"},
+    {"bench m.pt2 --math exact", "etc bench takes no flag '--math'"},
     {"emit-c m.pt2 -o x.c --weights-as aray",
      "knows array|incbin, not 'aray'; did you mean 'array'?"},
     {"emit-c m.pt2 -o x.c --build-files make", "knows cmake|meson|zephyr|arduino, not 'make'"},
