@@ -7,8 +7,8 @@ typedef struct Forecast {
     const Options *o;
     Arena *arena;
     CFiles files;
-    double instructions, cycles;
-    int64_t macs, flash, ram;
+    double instructions, cycles, macs;
+    int64_t flash, ram;
     int stack, n_unknown;
 } Forecast;
 
@@ -84,8 +84,8 @@ static void json_costs(double instructions, double cycles, int64_t flash, int64_
 static void json_report(const Forecast *f)
 {
     Arena *a = f->arena;
-    printf("{\"schema\": 1, \"model\": %s, \"target\": %s, \"macs\": %" PRId64
-           ", \"without_forecast\": %d, ",
+    printf("{\"schema\": 1, \"model\": %s, \"target\": %s, \"macs\": %.0f, "
+           "\"without_forecast\": %d, ",
            json_text(a, f->o->model), json_text(a, f->o->target), f->macs, f->n_unknown);
     json_costs(f->instructions, f->cycles, f->flash, f->ram, f->stack);
     printf(", \"layers\": [");
@@ -95,8 +95,8 @@ static void json_report(const Forecast *f)
                text_or_null(a, l->kernel));
         printf("\"op\": %s, \"module\": %s, \"source\": %s, ", json_text(a, l->op),
                text_or_null(a, l->loc.module), text_or_null(a, l->loc.source));
-        printf("\"macs\": %" PRId64 ", \"steps\": %" PRId64 ", \"terms\": %" PRId64
-               ", \"outputs\": %" PRId64 ", \"rows\": %" PRId64 ", ",
+        printf("\"macs\": %.0f, \"steps\": %.0f, \"terms\": %.0f, \"outputs\": %.0f, "
+               "\"rows\": %.0f, ",
                l->macs, l->steps, l->terms, l->outputs, l->rows);
         json_costs(l->instructions, l->cycles, l->flash, l->ram, l->stack);
         putchar('}');

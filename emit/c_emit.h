@@ -221,7 +221,7 @@ typedef struct Function {
     int64_t work_bytes; /* the scratch that is enough for it; 0: that of the target */
     const Parts *parts; /* NULL: it is not split */
     int64_t gap_bytes;  /* scratch of its own, at a place without live values; 0: none */
-    int64_t steps, terms; /* as in CLayer, if the emitter of a node knows them; else 0 */
+    double steps, terms;  /* as in CLayer, if the emitter of a node knows them; else 0 */
     Text body;
 } Function;
 

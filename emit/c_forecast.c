@@ -62,10 +62,8 @@ static void forecast(CLayer *to, int kernel, int row)
 {
     const Fit *fit = &kernel_row[kernel].fit[core_row[row].core];
     to->kernel = kernel_row[kernel].kernel;
-    const double sum = fit->call + fit->step * (double)to->steps +
-                       fit->term * (double)to->terms +
-                       fit->output * (double)to->outputs +
-                       fit->row * (double)to->rows;
+    const double sum = fit->call + fit->step * to->steps + fit->term * to->terms +
+                       fit->output * to->outputs + fit->row * to->rows;
     if (sum > 0) { /* 0: no network of the fit has the kernel on this core */
         to->instructions = sum;
         to->cycles = sum * core_row[row].cycles;
@@ -73,10 +71,10 @@ static void forecast(CLayer *to, int kernel, int row)
 }
 
 /* Returns the elements of a value with all sizes at their upper bounds; 0: there is no bound. */
-static int64_t elements(const Value *v)
+static double elements(const Value *v)
 {
-    const int64_t bytes = v->type.is_none ? 0 : type_bytes(v->type);
-    return bytes == INT64_MAX ? 0 : bytes / (int64_t)etc_dtype_size((int)v->type.dtype);
+    const int64_t n = v->type.is_none ? 0 : type_numel(v->type);
+    return n == INT64_MAX ? 0 : (double)n;
 }
 
 static void count_elements(const Node *n, const Graph *body, CLayer *to)
@@ -86,13 +84,13 @@ static void count_elements(const Node *n, const Graph *body, CLayer *to)
         nodes++;
     for (int i = 0; i < n->n_out; i++) {
         const Type t = n->out[i]->type;
-        const int64_t all = elements(n->out[i]);
+        const double all = elements(n->out[i]);
         to->outputs += all;
-        to->rows += t.rank > 0 && all ? all / dim_upper(t.dim[t.rank - 1]) : 1;
+        to->rows += t.rank > 0 && all > 0 ? all / (double)dim_upper(t.dim[t.rank - 1]) : 1;
     }
-    for (int i = 0; i < n->n_in && !to->terms; i++)
+    for (int i = 0; i < n->n_in && to->terms <= 0; i++)
         to->terms += n->in[i]->state ? 0 : elements(n->in[i]);
-    to->steps = to->steps ? to->steps : to->outputs * (nodes ? nodes : 1);
+    to->steps = to->steps > 0 ? to->steps : to->outputs * (nodes ? nodes : 1);
 }
 
 void note_layer(Emit *e, const Function *f, const Node *n, const char *name, const Graph *body)
@@ -100,7 +98,7 @@ void note_layer(Emit *e, const Function *f, const Node *n, const char *name, con
     if (!e->o->forecasts)
         return;
     CLayer to = {.function = name, .kernel = "", .loc = n->loc, .op = node_target(n),
-                 .macs = e->macs, .steps = f->steps, .terms = f->terms,
+                 .macs = (double)e->macs, .steps = f->steps, .terms = f->terms,
                  .flash = e->flash - e->told_flash, .ram = live_bytes(e) + f->gap_bytes,
                  .stack = stack_of(e, f->body.s), .instructions = -1, .cycles = -1};
     count_elements(n, body, &to);

@@ -385,14 +385,17 @@ static bool stretch(Emit *e, Points *p, Conv *c)
 static void count_conv(Function *f, const McuSet *set, const Points *p, const Plan *plan, Image y,
                        int64_t images)
 {
-    const int64_t pixels = y.h * y.w, panels = blocks_of(pixels, 4) * 4;
     const int64_t channels = blocks_of(p->channels / p->groups, set->conv.channels);
-    const bool is_plane = !plan->group_bytes;
     const int64_t columns = set->has_windows ? blocks_of(y.w, 4) * 4 : y.w;
-    f->steps = is_plane ? images * y.h * columns * p->channels * p->terms
-                        : images * panels * p->groups * channels * set->conv.channels * plan->k;
-    f->terms = is_plane ? type_numel(arg_value(p->n, "input")->type)
-                        : images * panels * p->groups * plan->k;
+    if (plan->group_bytes) {
+        const int64_t panels = blocks_of(y.h * y.w, 4) * 4;
+        f->terms = (double)images * (double)panels * (double)(p->groups * plan->k);
+        f->steps = f->terms * (double)(channels * set->conv.channels);
+    } else { /* the core reads planes */
+        f->terms = (double)type_numel(arg_value(p->n, "input")->type);
+        f->steps = (double)images * (double)y.h * (double)columns *
+                   (double)(p->channels * p->terms);
+    }
 }
 
 bool emit_mcu_conv(Function *f, const Node *n, bool *done)
@@ -440,8 +443,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
     put(&f->body, "), %d, %d, %d, &q, work);\n", (int)p.channels, (int)p.terms, (int)k);
     use_work(f, k * set->line_bytes + 4);
-    f->terms = type_bytes(x->type) == INT64_MAX ? 0 : type_bytes(x->type);
-    f->steps = f->terms / p.terms * k * blocks_of(p.channels, 4) * 4;
+    f->terms = type_bytes(x->type) == INT64_MAX ? 0 : (double)type_bytes(x->type);
+    f->steps = f->terms / (double)p.terms * (double)(k * blocks_of(p.channels, 4) * 4);
     *done = true;
     return true;
 }

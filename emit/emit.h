@@ -168,7 +168,7 @@ typedef struct CLayer {
     /* The multiply-adds of the model, and what the forecast counts: multiply-adds with those that
      * fill up blocks, elements that are gathered for them or read, elements of the result, and
      * rows of the result. */
-    int64_t macs, steps, terms, outputs, rows;
+    double macs, steps, terms, outputs, rows;
     int64_t flash, ram;          /* the constants that no function before it reads; the bytes of
                                     memory that are live while it runs */
     int stack;                   /* 0: it is not known */
