@@ -89,33 +89,6 @@ ETC_OUTLINE void etc_row_by_columns(const float *a, const float *b, const float 
 /* The most rows of a for which b is not packed on a CPU without vectors. */
 #define ETC_FEW_ROWS 6
 
-/* Computes t->n columns of y from column j on.  b is in blocks, or packed into `panel`.  t has
- * everything but the places, the terms and the start. */
-ETC_INLINE void etc_matmul_columns(EtcBlock *t, const float *a, const float *b, const float *bias,
-                                   float *y, const EtcMatmul *g, int64_t j, int in_blocks,
-                                   float *panel)
-{
-    t->c = y + j;
-    t->bias = (bias != NULL) ? (bias + j) : NULL;
-    t->start = (g->from_y != 0) ? ETC_FROM_C : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
-    int64_t k = 0;
-    do { /* The loop runs once even if k is 0. */
-        t->k = etc_min_i64(g->k - k, ETC_KB);
-        t->a = a + k;
-        t->is_last = (k + t->k) == g->k;
-        if (in_blocks != 0) {
-            t->b = b + ((j / ETC_TOGETHER) * t->b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
-        } else if (g->b_form == ETC_BY_COLUMNS) {
-            etc_pack_columns(b + (j * g->b_row) + k, g->b_row, t->k, t->n, panel, t->b_row);
-        } else {
-            etc_pack_rows(b + (k * g->b_row) + j, g->b_row, t->k, t->n, panel, t->b_row);
-        }
-        etc_block(t);
-        t->start = ETC_FROM_C;
-        k += t->k;
-    } while (k < g->k);
-}
-
 ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bias, float *y,
                                 const EtcMatmul *g, void *work)
 {
@@ -137,7 +110,26 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
             t.b_row = ETC_TOGETHER;
             t.b_next = ETC_TOGETHER * g->k;
         }
-        etc_matmul_columns(&t, a, b, bias, y, g, j, in_blocks, panel);
+        t.c = y + j;
+        t.bias = (bias != NULL) ? (bias + j) : NULL;
+        t.start = (g->from_y != 0) ? ETC_FROM_C
+                                   : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
+        int64_t k = 0;
+        do { /* The loop runs once even if k is 0. */
+            t.k = etc_min_i64(g->k - k, ETC_KB);
+            t.a = a + k;
+            t.is_last = (k + t.k) == g->k;
+            if (in_blocks) {
+                t.b = b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
+            } else if (g->b_form == ETC_BY_COLUMNS) {
+                etc_pack_columns(b + (j * g->b_row) + k, g->b_row, t.k, t.n, panel, t.b_row);
+            } else {
+                etc_pack_rows(b + (k * g->b_row) + j, g->b_row, t.k, t.n, panel, t.b_row);
+            }
+            etc_block(&t);
+            t.start = ETC_FROM_C;
+            k += t.k;
+        } while (k < g->k);
     }
 }
 

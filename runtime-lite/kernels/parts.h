@@ -66,7 +66,20 @@ ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bi
                   ETC_FROM_ZERO, 0, ETC_TOGETHER * g->k};
     for (int64_t j = 0; j < g->n; j += t.n) {
         t.n = etc_min_i64(g->n - j, ETC_BLOCK_PANEL);
-        etc_matmul_columns(&t, a, b, bias, y, g, j, 1, NULL);
+        t.c = y + j;
+        t.bias = (bias != NULL) ? (bias + j) : NULL;
+        t.start = (g->from_y != 0) ? ETC_FROM_C
+                                   : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
+        int64_t k = 0;
+        do { /* The loop runs once even if k is 0. */
+            t.k = etc_min_i64(g->k - k, ETC_KB);
+            t.a = a + k;
+            t.b = b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
+            t.is_last = (k + t.k) == g->k;
+            etc_block(&t);
+            t.start = ETC_FROM_C;
+            k += t.k;
+        } while (k < g->k);
     }
 }
 
