@@ -39,7 +39,7 @@ static const char *next_op(const Graph *g, const Counts *c, int *i, int *nodes)
         *nodes = *i == OP_CUSTOM ? 0 : *nodes;
         if (*nodes) {
             (*i)++;
-            return *i <= N_OPS ? op_target(*i - 1) : own->item[*i - 1 - N_OPS]->target;
+            return *i <= N_OPS ? op_target((OpId)(*i - 1)) : own->item[*i - 1 - N_OPS]->target;
         }
     }
     return NULL;

@@ -109,11 +109,11 @@ bool command_ops(const Options *o, Arena *a, Diag *d)
     const CustomOps *custom = NULL;
     if (!custom_read(o, a, &custom, d))
         return false;
-    for (int i = 0; i < N_OPS; i++) {
+    for (OpId i = 0; i < N_OPS; i++) {
         if (!strstr(op_target(i), text) || i == OP_CUSTOM)
             continue;
         print_head(o, n);
-        print_op(o, op_target((OpId)i), &op_info[i], n++);
+        print_op(o, op_target(i), &op_info[i], n++);
     }
     for (int i = 0; custom && i < custom->n; i++) {
         const CustomOp *op = custom->item[i];

@@ -91,8 +91,8 @@ static double reach(const Fixed *x)
 static Fixed sum(McuLoop *l, Fixed a, Fixed b, double sign)
 {
     const double scale = ldexp(reach(&a) + reach(&b), -SUM_BITS);
-    if (!b.scale || (!a.scale && sign > 0)) /* the scale of zeros is 0 */
-        return b.scale ? b : a;
+    if (b.scale == 0 || (a.scale == 0 && sign > 0)) /* the scale of zeros is 0 */
+        return b.scale != 0 ? b : a;
     a = rescale(l, a, scale);
     b = rescale(l, b, scale);
     return (Fixed){.name = declare(l, arena_printf(l->f->e->a, "%s %s %s", a.name,

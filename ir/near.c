@@ -84,7 +84,7 @@ Near near_operator(Arena *a, const char *word)
     bool is_target = strchr(word, '.') != NULL;
     size_t n, m;
     const char *mine = stem(word, &n);
-    for (int i = 0; i < N_OPS; i++) {
+    for (OpId i = 0; i < N_OPS; i++) {
         const char *target = op_target(i), *name = stem(target, &m);
         bool is_near = !is_target || distance(word, (size_t)(mine - word), target,
                                               (size_t)(name - target)) < FAR;

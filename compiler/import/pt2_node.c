@@ -678,9 +678,9 @@ static OpId functional_of(Arena *tmp, const char *target)
     if (n < start + 4 || strncmp(target, aten, start) != 0)
         return OP_NONE;
     const char *kernel = arena_printf(tmp, "aten::%s", target + start);
-    for (int i = 0; i < N_OPS; i++)
+    for (OpId i = 0; i < N_OPS; i++)
         if (op_out(i) && !strcmp(op_out(i), kernel))
-            return (OpId)i;
+            return i;
     const char *end = target + n - 4;
     int length = (int)(n - 4);
     return !strcmp(end, "_out")   ? op_find(arena_str(tmp, target, n - 4))
@@ -782,7 +782,7 @@ static const char *other_overload(const char *target)
 {
     const char *dot = strrchr(target, '.');
     size_t len = dot ? (size_t)(dot + 1 - target) : 0;
-    for (int i = 0; len && i < N_OPS; i++)
+    for (OpId i = 0; len && i < N_OPS; i++)
         if (!strncmp(op_target(i), target, len))
             return op_target(i);
     return NULL;

@@ -35,7 +35,7 @@ Test(composites, rules_and_rows_belong_together)
         else if (*composite_text(a, &composites, i) != '(')
             cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composites.row[i].name);
     }
-    for (int op = 0; op < N_OPS; op++) {
+    for (OpId op = 0; op < N_OPS; op++) {
         char kernel[128], complex[128]; /* eig always has complex results */
         snprintf(kernel, sizeof kernel, "kernel.%s", op_target(op));
         snprintf(complex, sizeof complex, "complex.%s", op_target(op));

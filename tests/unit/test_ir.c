@@ -258,8 +258,8 @@ Test(schema, every_row_parses)
 {
     Arena *a = arena_new();
     Program *p = program_new(a, "t");
-    for (int i = 0; i < N_OPS; i++) {
-        const Schema *s = op_schema(p, (OpId)i);
+    for (OpId i = 0; i < N_OPS; i++) {
+        const Schema *s = op_schema(p, i);
         bool writes = false;
         cr_expect_gt(s->n_args, 0, "%s", op_target(i));
         for (int k = 0; k < s->n_args; k++) {
@@ -270,7 +270,7 @@ Test(schema, every_row_parses)
                          op_target(i), arg->text);
             cr_expect_eq(arg->has_default, strchr(arg->text, '=') != NULL, "%s", arg->text);
         }
-        cr_expect_eq(writes, op_mutates((OpId)i), "%s", op_target(i));
+        cr_expect_eq(writes, op_mutates(i), "%s", op_target(i));
         cr_expect(op_info[i].inplace < 1u << s->n_args, "%s", op_target(i));
     }
     cr_expect_eq(op_schema(p, OP_ADD_TENSOR), op_schema(p, OP_ADD_TENSOR));

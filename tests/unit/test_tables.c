@@ -56,7 +56,7 @@ static unsigned passed_inplace(Program *p, OpId op)
     unsigned bits = 0;
     for (int i = 0, k = 0; i < s->n_args; i++)
         if (schema_is_passed(s, i))
-            bits |= (op_info[op].inplace >> i & 1) << k++;
+            bits |= (unsigned)(op_info[op].inplace >> i & 1) << k++;
     return bits;
 }
 
