@@ -87,7 +87,7 @@ static void put_ratio(Function *f, Dim in, Dim out, bool align, double factor)
  * weight of the second in parts of 2048.  Returns the name of the array. */
 static const char *put_places(Function *f, const Value *y, const Resize *z, int i, const char *what)
 {
-    enum { PARTS = 2048 };
+    const double PARTS = 2048;
     const int64_t in = z->x->type.dim[2 + i].value, out = y->type.dim[2 + i].value;
     const int each = z->is_linear ? 2 : 1;
     int32_t *at = NEW(f->e->a, int32_t, each * out);

@@ -250,9 +250,9 @@ static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
 /* An axis of open size by a factor. */
 static bool open_by_scale(OnnxNode *n, Axis *a, double scale)
 {
-    enum { PARTS = 4096 };
+    const int64_t PARTS = 4096;
     Program *p = n->in->program;
-    double parts = scale * PARTS;
+    double parts = scale * (double)PARTS;
     if (!(parts >= 1) || parts > INT32_MAX || floor(parts) != parts)
         return onnx_unsupported(n, "scales a size that is known only at run time by %g", scale);
     a->is_open = true;
