@@ -138,8 +138,6 @@ for f in "$root"/tests/emitted/bf16/*.etir; do
     case_ "$f"
 done
 check "mlp_digits: close to floats" trained mlp_digits 35
-check "cnn_digits: close to floats" trained cnn_digits 35
-check "tiny_kws_dscnn: close to floats" trained tiny_kws_dscnn 35
 check "tiny_vww_mobilenet: close to floats" trained tiny_vww_mobilenet 35
 [ "$(uname -m)" = x86_64 ] && bytes_
 check "the bytes of constants are those of bfloat16" tells_half
