@@ -24,6 +24,7 @@ void *arena_bytes(Arena *a, size_t n);
 void *arena_grow(Arena *a, void *array, int n, size_t size);
 char *arena_str(Arena *a, const char *s, size_t len);
 char *arena_join(Arena *a, const char *s, const char *t);
+char *arena_numbered(Arena *a, const char *stem, const char *mark, int number); /* number >= 0 */
 char *arena_printf(Arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), nonnull(2)));
 char *arena_print(Arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));

@@ -66,7 +66,7 @@ static State *blob_state(Program *p, const Backend *b, Blob blob)
     Type t = type_tensor(p, ETC_U8, 1, &n);
     int64_t at = p->side_bytes;
     p->side_bytes = round_up(at + (int64_t)blob.n, 16);
-    const char *name = program_name(p, arena_printf(p->arena, "%s_%d", b->name, p->n_ids));
+    const char *name = program_name(p, arena_numbered(p->arena, b->name, "_", p->n_ids));
     return program_state(p, ST_BLOB, name, b->id, t, "-", at, blob.data, (int64_t)blob.n);
 }
 

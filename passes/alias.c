@@ -33,7 +33,7 @@ static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
     node_push(n, keyed("tile", (Arg){.kind = ARG_LIST}));
     node_push(n, keyed("body", (Arg){.kind = ARG_GRAPH, .graph = body}));
     graph_append(g, n);
-    const char *name = arena_printf(p->arena, "%s.%d", v->name, graph_number(g));
+    const char *name = arena_numbered(p->arena, v->name, ".", graph_number(g));
     return node_add_out(n, name, type_plain(v->type));
 }
 

@@ -242,7 +242,7 @@ static void merge_permutes(Node *n, Permute *b)
 
 static const char *next_name(Graph *g, const Value *like)
 {
-    return arena_printf(g->program->arena, "%s.%d", like->name, graph_number(g) + 1);
+    return arena_numbered(g->program->arena, like->name, ".", graph_number(g) + 1);
 }
 
 /* permute(dequantize(constant)) ==> dequantize(permute(constant)): weights fold as integers */

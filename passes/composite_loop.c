@@ -13,7 +13,7 @@ typedef struct Moves {
 
 static const char *name_of(const Play *p, const Graph *g)
 {
-    return arena_printf(g->program->arena, "%s.%d", p->n->out[0]->name, graph_number(g));
+    return arena_numbered(g->program->arena, p->n->out[0]->name, ".", graph_number(g));
 }
 
 static Value *add_input(const Play *p, Graph *g, Type t)

@@ -84,7 +84,7 @@ static bool sink(Lower *l, Node *n, Value *x)
         node_push(f, arg_moved(f, n, n->arg[i]));
     node_set_in(f, 0, x);
     const int number = graph_number(g) + 1;
-    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number), t);
+    node_add_out(f, arena_numbered(g->program->arena, n->out[0]->name, ".", number), t);
     graph_insert(g, n, f);
     return permute_result(l, n, f);
 }

@@ -193,7 +193,7 @@ static void fold_view(Fold *f, Node *n)
     State *of = arg_value(n, "self")->state;
     Type t = type_plain(n->out[0]->type);
     Program *p = f->r.g->program;
-    const char *name = program_name(p, arena_printf(p->arena, "%s_c%d", of->name, p->n_ids));
+    const char *name = program_name(p, arena_numbered(p->arena, of->name, "_c", p->n_ids));
     State *s = program_state(p, of->kind, name, of->fqn, t, of->file, of->offset, of->data,
                              of->n_bytes);
     s->storage = of->storage;

@@ -77,8 +77,8 @@ static Value *view_again(Pass *s, Node *at, const Node *view, Value *x)
             a = node_use(n, i ? view->in[a.slot] : x);
         node_push(n, a);
     }
-    const char *name = arena_printf(s->g->program->arena, "%s.%d", view->out[0]->name,
-                                    graph_number(s->g));
+    const char *name = arena_numbered(s->g->program->arena, view->out[0]->name, ".",
+                                      graph_number(s->g));
     Value *v = node_add_out(n, name, view->out[0]->type);
     graph_insert(s->g, at, n);
     return v;
@@ -148,8 +148,8 @@ static bool place_parent(Pass *s, Node *at, Node *n, const Value *parent, Value 
 {
     Type t = parent->type;
     t.stride = NULL;
-    *out = node_add_out(n, arena_printf(s->g->program->arena, "%s.%d", parent->name,
-                                        graph_number(s->g)), t);
+    *out = node_add_out(n, arena_numbered(s->g->program->arena, parent->name, ".",
+                                          graph_number(s->g)), t);
     graph_insert(s->g, at, n);
     return schema_check(n, s->d);
 }
@@ -324,8 +324,8 @@ static Node *build_twin(Pass *s, Node *n)
         t = n->out[0]->type;
         t.stride = NULL;
     }
-    Value *v = node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
-                                            graph_number(s->g)), t);
+    Value *v = node_add_out(f, arena_numbered(s->g->program->arena, n->out[0]->name, ".",
+                                              graph_number(s->g)), t);
     if (!schema_check(f, s->d) || !node_infer(f, &t, s->d))
         return NULL;
     value_set_type(v, t);
@@ -406,8 +406,8 @@ static Node *build_batch_norm_twin(Pass *s, Node *n, const Value *mean, const Va
     for (int i = 0; i < 5; i++) {
         Type t = i < 3 && i < n->n_out ? n->out[i]->type : i == 4 ? var->type : mean->type;
         t.stride = NULL;
-        node_add_out(f, arena_printf(s->g->program->arena, "%s.%d", n->out[0]->name,
-                                     graph_number(s->g)), t);
+        node_add_out(f, arena_numbered(s->g->program->arena, n->out[0]->name, ".",
+                                       graph_number(s->g)), t);
     }
     if (!schema_check(f, s->d))
         return NULL;

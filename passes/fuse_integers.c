@@ -375,7 +375,7 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
     Type t = n->out[0]->type;
     t.dtype = p->dtype;
     const int number = graph_number(g) + 1;
-    const char *name = arena_printf(g->program->arena, "%s.%d", n->out[0]->name, number);
+    const char *name = arena_numbered(g->program->arena, n->out[0]->name, ".", number);
     node_add_out(move, name, t);
     graph_insert(g, n, move);
     Value *y = qparams_build(g, n, from->loc, move->out[0], p, f->r.d);

@@ -153,7 +153,7 @@ Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
     assert(v->state && byte >= 0 && byte + type_bytes(t) <= type_bytes(v->type));
     Program *p = g->program;
     const State *of = v->state;
-    const char *name = program_name(p, arena_printf(p->arena, "%s_p%d", of->name, p->n_ids));
+    const char *name = program_name(p, arena_numbered(p->arena, of->name, "_p", p->n_ids));
     return graph_state(g, program_state(p, of->kind, name, of->fqn, t, of->file, of->offset + byte,
                                         of->data ? of->data + byte : NULL, type_bytes(t)));
 }
@@ -282,7 +282,7 @@ Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Va
         node_push(m, node_use(m, values));
         node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
     }
-    const char *name = arena_printf(p->arena, "%s.%d", at->out[0]->name, graph_number(r->g));
+    const char *name = arena_numbered(p->arena, at->out[0]->name, ".", graph_number(r->g));
     Value *v = node_add_out(m, name, at->out[0]->type);
     if (!schema_check(m, r->d) || !op_infer(m->op)(m, &t, r->d))
         return NULL;

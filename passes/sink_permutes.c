@@ -258,7 +258,7 @@ static Value *build_before(Sink *s, Node *n, Value *const *in, const Apart *a)
     }
     if (access_names_axes(n))
         set_axes(f, n, &a->p);
-    node_add_out(f, arena_printf(g->program->arena, "%s.%d", n->out[0]->name, graph_number(g) + 1),
+    node_add_out(f, arena_numbered(g->program->arena, n->out[0]->name, ".", graph_number(g) + 1),
                  type_before(a, n->out[0]->type, g->program));
     graph_insert(g, n, f);
     return f->out[0];

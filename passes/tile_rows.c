@@ -498,7 +498,7 @@ static bool copy_node(const Piece *b, const Node *n)
     set_groups(copy, n);
     for (int i = 0; i < n->n_out; i++) {
         const char *name =
-            arena_printf(s->g->program->arena, "%s.%d", n->out[i]->name, graph_number(s->g) + 1);
+            arena_numbered(s->g->program->arena, n->out[i]->name, ".", graph_number(s->g) + 1);
         RowSplit own;
         s->stamp[n->out[i]->index] = s->n_blocks;
         s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));

@@ -46,7 +46,7 @@ static bool round_result(Rewrite *r, Node *n, int i, Node *made)
     t.dtype = is_half(dtype) ? ETC_F32 : dtype;
     Value *v = node_add_out(made, n->out[i]->name, t);
     if (t.dtype != dtype) {
-        v->name = arena_printf(r->g->program->arena, "%s.%d", v->name, graph_number(r->g));
+        v->name = arena_numbered(r->g->program->arena, v->name, ".", graph_number(r->g));
         v = build_cast(r, n, v, dtype);
         if (!v)
             return false;

@@ -83,8 +83,8 @@ static ImportDim *told_size(const Onnx *o, const char *name)
 static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
 {
     bool is_named = param && *param;
-    const char *key = is_named ? param : arena_printf(o->tmp, "%s.%d", input, axis);
-    ImportDim *told = told_size(o, arena_printf(o->tmp, "%s.%d", input, axis));
+    const char *key = is_named ? param : arena_numbered(o->tmp, input, ".", axis);
+    ImportDim *told = told_size(o, arena_numbered(o->tmp, input, ".", axis));
     told = told ? told : told_size(o, key);
     told = told ? told : told_size(o, as_name(o->tmp, key)); /* the name in messages */
     if (told)
@@ -123,7 +123,7 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
         if (!param)
             return false;
         bool is_known = d->has_value && d->value >= 0 &&
-                        !told_size(o, arena_printf(o->tmp, "%s.%d", name, i));
+                        !told_size(o, arena_numbered(o->tmp, name, ".", i));
         dim[i] = is_known ? DIM(d->value) : open_size(o, name, i, param);
     }
     *out = type_tensor(o->program, dtype, (int)t->shape->n_dim, dim);

@@ -27,7 +27,7 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item)
     name = arena_str(a, name, strlen(name));
     TableItem *taken = table_at_text(&p->taken, name);
     for (int i = 1; taken->ptr; i++) {
-        name = i > 1 ? arena_printf(a, "%s.%d", name, i) /* first by the method, if of another */
+        name = i > 1 ? arena_numbered(a, name, ".", i) /* first by the method, if of another */
                      : arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
         taken = table_at_text(&p->taken, name);
     }

@@ -96,7 +96,7 @@ static Value *result_of(Node *n)
 static Value *named(const Loop *l, const Graph *g, Value *v)
 {
     assert(v->index == g->n_values - 1);
-    v->name = arena_printf(g->program->arena, "%s.%d", l->loc.node, graph_number(g));
+    v->name = arena_numbered(g->program->arena, l->loc.node, ".", graph_number(g));
     return v;
 }
 

@@ -30,8 +30,12 @@ static const char *source_of(Arena *a, const char *trace)
     while (base > frame && base[-1] != '/' && base[-1] != '\\')
         base--;
     const char *number = end + strlen(middle);
-    return arena_printf(a, "%.*s:%.*s", (int)(end - base), base, (int)strspn(number, "0123456789"),
-                        number);
+    const size_t n = (size_t)(end - base), digits = strspn(number, "0123456789");
+    char *source = NEW(a, char, n + digits + 2);
+    memcpy(source, base, n);
+    source[n] = ':';
+    memcpy(source + n + 1, number, digits);
+    return source;
 }
 
 /* "blocks.0.conv" of "...;L__self___blocks_0_conv,L['self'].blocks.0.conv,torch.nn.Conv2d", also
