@@ -324,7 +324,7 @@ static void play_rule(Play *p, int rule, const Schema *of, const Given *g)
 {
     const RuleBody *body = rule_body(p->r->g->program, rule, p->r->d);
     if (body)
-        play_text(p, body, composites.row[rule].name, of, g);
+        play_text(p, body, composite_name(&composites, rule), of, g);
     else
         p->failed = true;
 }

@@ -9,24 +9,28 @@
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-/* A rule.  `name` is the operator or function that it defines; its text is what follows: "(a, b)"
- * if it is a function, then "= e" or ": statements". */
+/* A rule.  Its name is the operator or function that it defines; its text is what follows: "(a, b)"
+ * if it is a function, then "= e" or ": statements".  A row has no pointers, so nothing in it is
+ * relocated when the program starts. */
 typedef struct Composite {
-    const char *name;
-    uint32_t at; /* where its packed text begins */
-    uint32_t n;  /* how many bytes the text has once it is unpacked */
+    uint32_t name; /* where it begins in `names` */
+    uint32_t at;   /* where its packed text begins */
+    uint16_t n;    /* how many bytes the text has once it is unpacked */
+    uint16_t key;  /* of spelled.txt: the operator that the name begins with; else N_OPS */
 } Composite;
 
 /* A file of rules as passes/texts.c packs it.  Rows are sorted by name. */
 typedef struct Composites {
     const Composite *row;
     int n;
+    const char *names;
     const uint8_t *packed; /* a zero ends each text */
     const uint8_t *pair;   /* c stands for the bytes at 2 c, 2 c + 1; zeros: for itself */
 } Composites;
 
 extern const Composites composites, spelled;
 
+const char *composite_name(const Composites *of, int i);
 /* Unpacks the text of a rule. */
 char *composite_text(Arena *a, const Composites *of, int i);
 
@@ -97,7 +101,6 @@ typedef struct Spelled {
     RuleBody to;                  /* its names are those that `from` binds */
 } Spelled;
 
-OpId spelled_key(int rule); /* an operator that `from` contains, to find the rule by */
 const Spelled *spelled_rule(Program *p, int rule, Diag *d); /* NULL: it has an error, reported */
 
 /* -- interpretation: a Play runs a rule for one node and builds the nodes that replace it ------ */

@@ -3,7 +3,6 @@
 #include "passes/composite.h"
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -525,11 +524,16 @@ char *composite_text(Arena *a, const Composites *of, int i)
     return s;
 }
 
+const char *composite_name(const Composites *of, int i)
+{
+    return of->names + of->row[i].name;
+}
+
 int rule_find(const char *s)
 {
     int lo = 0, hi = composites.n;
     while (lo < hi) {
-        int at = (lo + hi) / 2, order = strcmp(s, composites.row[at].name);
+        int at = (lo + hi) / 2, order = strcmp(s, composite_name(&composites, at));
         if (!order)
             return at;
         if (order > 0)
@@ -578,7 +582,7 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d)
     RuleBody *body = parsed(&r);
     if (r.wrong) {
         diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s",
-                   composites.row[rule].name, r.wrong, r.at);
+                   composite_name(&composites, rule), r.wrong, r.at);
         return NULL;
     }
     return p->rules[rule] = body;
@@ -601,14 +605,6 @@ static bool read_spelled(Reader *r, Spelled *to)
     return !r->wrong;
 }
 
-OpId spelled_key(int rule)
-{
-    char target[64];
-    const char *name = spelled.row[rule].name;
-    snprintf(target, sizeof target, "aten.%.*s.default", (int)strcspn(name, "."), name);
-    return op_find(target);
-}
-
 const Spelled *spelled_rule(Program *p, int rule, Diag *d)
 {
     if (!p->spelled)
@@ -617,7 +613,7 @@ const Spelled *spelled_rule(Program *p, int rule, Diag *d)
         return p->spelled[rule];
     Reader r = {.a = p->arena, .at = composite_text(p->arena, &spelled, rule), .is_own = true};
     Spelled *made = NEW(p->arena, Spelled, 1);
-    made->name = spelled.row[rule].name;
+    made->name = composite_name(&spelled, rule);
     if (!read_spelled(&r, made)) {
         diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "rule %s %s, before: %.40s", made->name, r.wrong,
                    r.at);

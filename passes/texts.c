@@ -24,6 +24,13 @@ typedef struct Rule {
 
 static Rule rule[MAX_RULES];
 static int n_rules;
+
+static const char *const target[] = {
+#define OP(id, target, ...) target,
+#include "ir/ops.def"
+};
+enum { N_OPS = sizeof target / sizeof *target };
+
 static unsigned char packed[MAX_BYTES], pair[256][2]; /* zeros: the byte stands for itself */
 static size_t n_packed;
 
@@ -183,6 +190,29 @@ static void write_bytes(FILE *f, const char *type, const unsigned char *s, size_
     fputs("\n};\n", f);
 }
 
+/* The number of aten.WORD.default, where WORD is what the name begins with; N_OPS: there is none. */
+static int key_of(const char *name)
+{
+    char key[MAX_LINE + 20];
+    int op = 0;
+    snprintf(key, sizeof key, "aten.%.*s.default", (int)strcspn(name, "."), name);
+    while (op < N_OPS && strcmp(target[op], key) != 0)
+        op++;
+    return op;
+}
+
+static void write_names(FILE *f)
+{
+    fputs("static const char names[] = {", f);
+    for (int i = 0; i < n_rules; i++) {
+        fputs("\n    ", f);
+        for (const char *s = rule[i].name; *s; s++)
+            fprintf(f, "%d,", *s);
+        fputs("0,", f);
+    }
+    fputs("\n};\n", f);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4)
@@ -197,16 +227,20 @@ int main(int argc, char **argv)
     fputs("#include \"passes/composite.h\"\n\n", f);
     write_bytes(f, "static const unsigned char packed[]", packed, n_packed);
     write_bytes(f, "static const unsigned char pair[]", pair[0], sizeof pair);
+    write_names(f);
     fputs("static const Composite row[] = {\n", f);
-    size_t at = 0;
+    size_t at = 0, name = 0;
     for (int i = 0; i < n_rules; i++) {
         if (i && !strcmp(rule[i].name, rule[i - 1].name))
             die("has two rules", rule[i].name);
         rule[i].at = rule[i].shared < i ? rule[rule[i].shared].at : at;
         at += rule[i].shared < i ? 0 : strlen((const char *)packed + at) + 1;
-        fprintf(f, "    {\"%s\", %d, %d},\n", rule[i].name, (int)rule[i].at,
-                (int)strlen(rule[i].text));
+        if (strlen(rule[i].text) > 65535)
+            die("has too much text", rule[i].name);
+        fprintf(f, "    {%d, %d, %d, %d},\n", (int)name, (int)rule[i].at,
+                (int)strlen(rule[i].text), key_of(rule[i].name));
+        name += strlen(rule[i].name) + 1;
     }
-    fprintf(f, "};\nconst Composites %s = {row, %d, packed, pair};\n", argv[2], n_rules);
+    fprintf(f, "};\nconst Composites %s = {row, %d, names, packed, pair};\n", argv[2], n_rules);
     return fclose(f) != 0;
 }

@@ -16,7 +16,7 @@ Test(composites, every_rule_parses)
     Diag d = {.out = stderr};
     cr_assert_gt(composites.n, 0);
     for (int i = 0; i < composites.n; i++)
-        cr_expect_not_null(rule_body(p, i, &d), "%s", composites.row[i].name);
+        cr_expect_not_null(rule_body(p, i, &d), "%s", composite_name(&composites, i));
     arena_free(a);
 }
 
@@ -24,16 +24,16 @@ Test(composites, rules_and_rows_belong_together)
 {
     Arena *a = arena_new();
     for (int i = 0; i < composites.n; i++) {
-        const bool is_kernel = !strncmp(composites.row[i].name, "kernel.", 7);
-        const bool is_complex = !strncmp(composites.row[i].name, "complex.", 8);
-        OpId op = op_find(composites.row[i].name + (is_kernel ? 7 : is_complex ? 8 : 0));
+        const bool is_kernel = !strncmp(composite_name(&composites, i), "kernel.", 7);
+        const bool is_complex = !strncmp(composite_name(&composites, i), "complex.", 8);
+        OpId op = op_find(composite_name(&composites, i) + (is_kernel ? 7 : is_complex ? 8 : 0));
         if (is_complex)
-            cr_expect_neq(op, OP_NONE, "%s", composites.row[i].name);
+            cr_expect_neq(op, OP_NONE, "%s", composite_name(&composites, i));
         else if (is_kernel)
             cr_expect(op != OP_NONE && op_out(op) && op_info[op].flags & FITS, "%s",
-                      composites.row[i].name);
+                      composite_name(&composites, i));
         else if (*composite_text(a, &composites, i) != '(')
-            cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composites.row[i].name);
+            cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composite_name(&composites, i));
     }
     for (OpId op = 0; op < N_OPS; op++) {
         char kernel[128], complex[128]; /* eig always has complex results */
