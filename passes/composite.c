@@ -384,7 +384,7 @@ static Arg call(Play *p, Scope *s, const Form *f)
     assert(f->n <= MOST_ARGS);
     for (int i = 0; i < f->n && !p->failed; i++) {
         g.v[i] = value_of(p, s, f->part[i]);
-        g.key[i] = f->key[i];
+        g.key[i] = f->key ? f->key[i] : NULL;
     }
     if (p->failed)
         return none;

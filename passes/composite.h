@@ -64,8 +64,9 @@ typedef struct Form {
     FormKind kind;
     int n, index, n_locals, depth;
     struct Form **part; /* n of them */
+    struct Form *first[4]; /* what `part` is if they are no more */
     const int *local;
-    const char **key; /* the names of a call's arguments, by part; NULL: it is given by position */
+    const char **key; /* the names of a call's arguments, by part; NULL, also of all: by position */
     Arg literal;
     int rule, function; /* of a call: the number of the rule or of the built-in function; or -1 */
     OpId op;

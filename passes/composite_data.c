@@ -64,7 +64,7 @@ int sign_at(const char *s)
     if (!strchr("=!<>+-*/%", *s) || !*s)
         return -1;
     for (int i = 0; i < N_SIGNS; i++)
-        if (!strncmp(s, signs[i].text, strlen(signs[i].text)))
+        if (*s == *signs[i].text && (!signs[i].text[1] || s[1] == signs[i].text[1]))
             return i;
     return -1;
 }

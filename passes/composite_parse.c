@@ -27,15 +27,21 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_letter(char c)
+static inline __attribute__((always_inline)) bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+    return (unsigned)((c | 32) - 'a') < 26 || (unsigned)(c - '0') < 10 || c == '_';
 }
 
-static void skip_blank(Reader *r)
+static void skip_blanks(Reader *r)
 {
     while (*r->at == ' ' || *r->at == '\n' || *r->at == '\t' || *r->at == '#')
         r->at += *r->at == '#' ? strcspn(r->at, "\n") : 1;
+}
+
+static inline __attribute__((always_inline)) void skip_blank(Reader *r)
+{
+    if (*r->at <= '#') /* blanks, and what begins a comment */
+        skip_blanks(r);
 }
 
 /* A name, which may have dots inside; 0: there is none. */
@@ -51,7 +57,7 @@ static size_t name_length(const char *s)
 
 static bool is_word(const char *s, size_t n, const char *word)
 {
-    return !strncmp(word, s, n) && !word[n];
+    return *word == *s && !strncmp(word, s, n) && !word[n];
 }
 
 static Form *fail(Reader *r, const char *what)
@@ -82,8 +88,7 @@ static bool take_word(Reader *r, const char *what)
 /* Moves behind a sign or word, if it comes next. */
 static inline __attribute__((always_inline)) bool take(Reader *r, const char *what)
 {
-    if (*r->at <= '#') /* blanks, and what begins a comment */
-        skip_blank(r);
+    skip_blank(r);
     return *r->at == *what && take_word(r, what);
 }
 
@@ -93,35 +98,40 @@ static void expect(Reader *r, const char *what)
         fail(r, arena_printf(r->a, "expects '%s'", what));
 }
 
-static const char *name(Reader *r)
+/* Moves behind a name and returns its length. */
+static size_t take_name(Reader *r)
 {
     skip_blank(r);
     size_t n = name_length(r->at);
-    const char *s = arena_str(r->a, r->at, n);
     if (!n)
         fail(r, "expects a name");
     r->at += n;
-    return s;
+    return n;
 }
 
-static int find_local(const Reader *r, const char *s)
+static int find_local(const Reader *r, const char *s, size_t n)
 {
     for (int i = 0; i < r->n_locals; i++)
-        if (r->local[i][0] == s[0] && !strcmp(r->local[i], s))
+        if (is_word(s, n, r->local[i]))
             return i;
     return -1;
 }
 
-static int local(Reader *r, const char *s)
+static int add_local(Reader *r, const char *s, size_t n)
 {
-    int known = find_local(r, s);
-    if (known >= 0)
-        return known;
     if (r->n_locals == MOST_LOCALS)
         fail(r, "has too many names");
     else
-        r->local[r->n_locals++] = s;
+        r->local[r->n_locals++] = arena_str(r->a, s, n);
     return r->n_locals - 1;
+}
+
+/* The number of the local whose name comes next; a new one is added. */
+static int local(Reader *r)
+{
+    size_t n = take_name(r);
+    int known = find_local(r, r->at - n, n);
+    return known >= 0 ? known : add_local(r, r->at - n, n);
 }
 
 /* -- forms ------------------------------------------------------------------------------------- */
@@ -138,7 +148,9 @@ static Form *form(Reader *r, FormKind kind, int index)
 
 static Form *with(Reader *r, Form *f, Form *part)
 {
-    PUSH(r->a, f->part, f->n, part);
+    enum { FIRST = sizeof f->first / sizeof *f->first };
+    f->part = f->n < FIRST ? f->first : arena_grow(r->a, f->part, f->n, sizeof *f->part);
+    f->part[f->n++] = part;
     if (part && part->depth >= f->depth)
         f->depth = part->depth + 1;
     if (f->depth > MOST_NESTED)
@@ -179,7 +191,7 @@ static Form *string(Reader *r)
 /* "i in a..b" */
 static Form *loop(Reader *r, FormKind kind)
 {
-    Form *f = form(r, kind, local(r, name(r)));
+    Form *f = form(r, kind, local(r));
     r->is_set[f->index] = true;
     expect(r, "in");
     with(r, f, expression(r));
@@ -206,36 +218,37 @@ static Form *list(Reader *r)
 
 /* -- names and calls --------------------------------------------------------------------------- */
 
-static bool dtype_named(const char *s, EtcDtype *t)
+static bool dtype_named(const char *s, size_t n, EtcDtype *t)
 {
     static const EtcDtype all[] = {
 #define X(id, code, size, name) (EtcDtype)(code),
         IR_DTYPES(X)
 #undef X
     };
-    for (size_t i = 0; strchr("bcfiu", *s) && i < sizeof all / sizeof *all; i++)
-        if (!strcmp(s, dtype_name(all[i]))) {
+    bool may_be = n > 1 && (is_digit(s[1]) || *s == 'b');
+    for (size_t i = 0; may_be && i < sizeof all / sizeof *all; i++)
+        if (is_word(s, n, dtype_name(all[i]))) {
             *t = all[i];
             return true;
         }
     return false;
 }
 
-static Form *named(Reader *r, const char *s)
+static Form *named(Reader *r, const char *s, size_t n)
 {
     EtcDtype t;
-    int known = find_local(r, s);
+    int known = find_local(r, s, n);
     if (known >= 0)
         return form(r, FORM_NAME, known);
-    if (!strcmp(s, "true") || !strcmp(s, "false"))
+    if (is_word(s, n, "true") || is_word(s, n, "false"))
         return literal(r, of_bool(*s == 't'));
-    if (!strcmp(s, "none"))
+    if (is_word(s, n, "none"))
         return literal(r, (Arg){.kind = ARG_NONE});
-    if (!strcmp(s, "inf"))
+    if (is_word(s, n, "inf"))
         return literal(r, of_float((double)INFINITY));
-    if (dtype_named(s, &t))
+    if (dtype_named(s, n, &t))
         return literal(r, (Arg){.kind = ARG_DTYPE, .dtype = t});
-    return form(r, FORM_NAME, local(r, s));
+    return form(r, FORM_NAME, add_local(r, s, n));
 }
 
 /* "sum.dim_IntList" is aten's; without an overload it is the default one. */
@@ -257,11 +270,11 @@ static void argument(Reader *r, Form *f)
 {
     skip_blank(r);
     size_t n = name_length(r->at);
-    bool is_key = n && r->at[n] == '=' && r->at[n + 1] != '=';
-    const char *key = is_key ? arena_str(r->a, r->at, n) : NULL;
-    int count = f->n;
-    PUSH(r->a, f->key, count, key);
-    r->at += is_key ? n + 1 : 0;
+    if (n && r->at[n] == '=' && r->at[n + 1] != '=') {
+        f->key = f->key ? f->key : NEW(r->a, const char *, MOST_ARGS);
+        f->key[f->n < MOST_ARGS ? f->n : 0] = arena_str(r->a, r->at, n);
+        r->at += n + 1;
+    }
     with(r, f, expression(r));
 }
 
@@ -322,11 +335,12 @@ static Form *primary(Reader *r)
         expect(r, ")");
         return f;
     }
-    const char *s = name(r);
+    size_t n = take_name(r);
+    const char *s = r->at - n;
     if (r->wrong || *r->at != '(')
-        return r->wrong ? NULL : named(r, s);
+        return r->wrong ? NULL : named(r, s, n);
     r->at++;
-    return call(r, s);
+    return call(r, arena_str(r->a, s, n));
 }
 
 /* x[i], x[i..], x[..j], x[i..j] */
@@ -358,48 +372,54 @@ static Form *unary(Reader *r)
     return f;
 }
 
-/* Operands from left to right, joined by signs that bind at least as close as `least`. */
-static Form *signs_from(Reader *r, int least)
+/* How close words and signs bind. */
+enum { LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_SIGN };
+
+/* Moves behind the word or sign that joins operands, if one comes next that binds at least as close
+ * as `least`. */
+static Form *take_joint(Reader *r, int least)
 {
-    Form *f = unary(r);
-    for (int i; !r->wrong && (skip_blank(r), i = sign_at(r->at)) >= 0 && sign_level(i) >= least;) {
+    skip_blank(r);
+    int i = sign_at(r->at);
+    if (i >= 0) {
+        if (LEVEL_SIGN + sign_level(i) < least)
+            return NULL;
         r->at += strlen(sign_text(i));
-        f = with(r, form(r, FORM_SIGN, i), f);
-        with(r, f, signs_from(r, sign_level(i) + 1));
+        return form(r, FORM_SIGN, i);
     }
-    return f;
+    if (least <= LEVEL_AND && take(r, "and"))
+        return form(r, FORM_AND, 0);
+    return least <= LEVEL_OR && take(r, "or") ? form(r, FORM_OR, 0) : NULL;
 }
+
+static int level_of(const Form *joint)
+{
+    return joint->kind == FORM_OR    ? LEVEL_OR
+           : joint->kind == FORM_AND ? LEVEL_AND
+                                     : LEVEL_SIGN + sign_level(joint->index);
+}
+
+static Form *joined(Reader *r, int least);
 
 static Form *negation(Reader *r)
 {
-    if (!take(r, "not"))
-        return signs_from(r, 0);
-    if (!enter(r))
-        return NULL;
-    Form *f = with(r, form(r, FORM_NOT, 0), negation(r));
+    Form *f = enter(r) ? with(r, form(r, FORM_NOT, 0), joined(r, LEVEL_NOT)) : NULL;
     r->depth--;
     return f;
 }
 
-static Form *conjunction(Reader *r)
+/* Operands from left to right, joined by what binds at least as close as `least`. */
+static Form *joined(Reader *r, int least)
 {
-    Form *f = negation(r);
-    while (take(r, "and"))
-        f = with(r, with(r, form(r, FORM_AND, 0), f), negation(r));
-    return f;
-}
-
-static Form *disjunction(Reader *r)
-{
-    Form *f = conjunction(r);
-    while (take(r, "or"))
-        f = with(r, with(r, form(r, FORM_OR, 0), f), conjunction(r));
+    Form *f = least <= LEVEL_NOT && take(r, "not") ? negation(r) : unary(r), *joint;
+    while (!r->wrong && (joint = take_joint(r, least)))
+        f = with(r, with(r, joint, f), joined(r, level_of(joint) + 1));
     return f;
 }
 
 static Form *expression(Reader *r)
 {
-    Form *f = enter(r) ? disjunction(r) : NULL;
+    Form *f = enter(r) ? joined(r, LEVEL_OR) : NULL;
     if (take(r, "?")) {
         f = with(r, with(r, form(r, FORM_CHOOSE, 0), f), expression(r));
         expect(r, ":");
@@ -448,7 +468,7 @@ static Form *assignment(Reader *r)
     Form *f = form(r, FORM_ASSIGN, 0);
     int *to = NULL;
     do {
-        PUSH(r->a, to, f->n_locals, local(r, name(r)));
+        PUSH(r->a, to, f->n_locals, local(r));
     } while (take(r, ","));
     f->local = to;
     expect(r, "=");
@@ -466,7 +486,7 @@ static Form *loop_while(Reader *r)
     Form *f = form(r, FORM_LOOP, 0);
     int *carried = NULL;
     do {
-        PUSH(r->a, carried, f->n_locals, local(r, name(r)));
+        PUSH(r->a, carried, f->n_locals, local(r));
     } while (take(r, ","));
     f->local = carried;
     expect(r, "while");
@@ -507,12 +527,19 @@ static Form *block(Reader *r)
 
 /* -- rules ------------------------------------------------------------------------------------- */
 
+/* Writes the bytes that a code stands for.  The second code of a pair waits until the first, which
+ * is older than the pair's, has been written, so fewer wait than there are codes. */
 static char *unpack(char *to, const uint8_t *pair, uint8_t code)
 {
-    if (pair[2 * code])
-        return unpack(unpack(to, pair, pair[2 * code]), pair, pair[2 * code + 1]);
-    *to = (char)code;
-    return to + 1;
+    uint8_t waits[256];
+    int n = 0;
+    for (;; code = waits[--n]) {
+        for (; pair[2 * code]; code = pair[2 * code])
+            waits[n++] = pair[2 * code + 1];
+        *to++ = (char)code;
+        if (!n)
+            return to;
+    }
 }
 
 char *composite_text(Arena *a, const Composites *of, int i)
@@ -558,7 +585,7 @@ static RuleBody *parsed(Reader *r)
     RuleBody *body = NEW(r->a, RuleBody, 1);
     if (take(r, "("))
         while (!r->wrong && !take(r, ")")) {
-            local(r, name(r));
+            local(r);
             take(r, ",");
         }
     body->n_given = r->n_locals;
@@ -638,7 +665,7 @@ const RuleBody *rule_read(Arena *a, const char *text, const Schema *s, const Cus
     Reader r = {.a = a, .at = text, .custom = custom};
     RuleBody *body = NEW(a, RuleBody, 1);
     for (int i = 0; i < s->n_args; i++)
-        local(&r, s->arg[i].name);
+        add_local(&r, s->arg[i].name, strlen(s->arg[i].name));
     body->is_expression = is_expression;
     body->form = is_expression ? expression(&r) : block(&r);
     skip_blank(&r);

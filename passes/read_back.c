@@ -119,9 +119,9 @@ static bool is_bound(Found *m, int name, const Node *n, const Arg *a)
 static const Form *part_for(const Form *f, int i, const char *name)
 {
     assert(f->kind == FORM_CALL);
-    if (i < f->n && !f->key[i])
+    if (i < f->n && (!f->key || !f->key[i]))
         return f->part[i];
-    for (int k = 0; k < f->n; k++)
+    for (int k = 0; f->key && k < f->n; k++)
         if (f->key[k] && !strcmp(f->key[k], name))
             return f->part[k];
     return NULL;
