@@ -40,7 +40,7 @@ Node *loop_new(Graph *g, Loc loc, Graph *test, Graph *body, Value *const *carrie
 Graph *region_next(const Node *n, const Graph *g)
 {
     bool is_behind = !g;
-    for (int i = 0; i < n->n_args; i++) {
+    for (int i = 0; op_has_regions(n->op) && i < n->n_args; i++) {
         if (n->arg[i].kind == ARG_GRAPH && is_behind)
             return n->arg[i].graph;
         is_behind = is_behind || (n->arg[i].kind == ARG_GRAPH && n->arg[i].graph == g);

@@ -113,6 +113,8 @@ static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
  * update of that one may overwrite it first. */
 static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
 {
+    if (!g->n_updates)
+        return true;
     AliasSets a = alias_sets(g, tmp);
     bool *pinned = pinned_values(g, tmp);
     for (int i = 0; i < g->n_updates; i++) {

@@ -146,8 +146,8 @@ static bool same_sizes(Type a, Type b)
 static bool column_has(const Node *n, const Value *v)
 {
     int found = 0, reads = 0;
-    for (int i = 0; i < n->n_args && i < 32; i++)
-        found += op_info[n->op].inplace >> i & 1 && arg_value(n, i) == v;
+    for (int i = 0, left = op_info[n->op].inplace; left; i++, left >>= 1)
+        found += left & 1 && arg_value(n, i) == v;
     for (int i = 0; found && i < n->n_in; i++)
         reads += n->in[i] == v;
     return found && found == reads;

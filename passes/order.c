@@ -10,6 +10,7 @@
  * makes a plan worse. */
 #include "passes/order.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { WORK_BASE = 100000, WORK_PER_NODE = 500 };
 
@@ -178,6 +179,8 @@ typedef struct Candidate {
 /* Keeps an order if it is better than the best. */
 static void try_order(Graph *g, Node **node, int n, Candidate *best, Arena *tmp)
 {
+    if (!memcmp(node, best->node, (size_t)n * sizeof *node))
+        return;
     graph_reorder(g, node, n);
     int64_t peak = peak_of(g, tmp);
     if (peak < best->peak)
@@ -214,13 +217,26 @@ static void search_orders(Graph *g, const int *number, Node **given, Node **walk
     try_order(g, lowered(&m, given, order, tmp), n, best, tmp);
 }
 
+/* Returns whether each node reads the one before it, so that there is no other order. */
+static bool is_chain(const Graph *g)
+{
+    for (const Node *n = g->first; n && n->next; n = n->next) {
+        bool is_read = false;
+        for (int i = 0; i < n->next->n_in; i++)
+            is_read = is_read || n->next->in[i]->def == n;
+        if (!is_read)
+            return false;
+    }
+    return true;
+}
+
 bool pass_order(Graph *g, Arena *tmp, Diag *d)
 {
     (void)d;
     int k = 0, operands = 0, *number = NEW(tmp, int, g->n_values + 1);
     int count = number_nodes(g, number);
     bool has_places = g->name || region_has_places(g->owner);
-    if (!has_places || count < 3 || !graph_has_bounds(g))
+    if (!has_places || count < 3 || is_chain(g) || !graph_has_bounds(g))
         return true;
     Walk w = {.order = NEW(tmp, Node *, count + 1), .is_open = NEW(tmp, bool, count + 1),
               .is_done = NEW(tmp, bool, count + 1), .number = number,
