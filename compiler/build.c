@@ -30,11 +30,12 @@ typedef struct Build {
 
 /* -- the plan ---------------------------------------------------------------------------------- */
 
-/* Adds the plans of a program's methods to *sum, which holds those of n others. */
-static void add_plans(PlanReport *sum, int n, const Program *p, Arena *a)
+/* Adds the plans of a program's methods to *sum, which holds those of n others.  sizes_alone: the
+ * bounds are not asked for. */
+static void add_plans(PlanReport *sum, int n, const Program *p, bool sizes_alone, Arena *a)
 {
     for (int i = 0; i < p->n_methods; i++) {
-        PlanReport r = plan_report(p->method[i], a);
+        PlanReport r = sizes_alone ? plan_sizes(p->method[i]) : plan_report(p->method[i], a);
         sum->arena += r.arena;
         sum->bound += r.bound;
         sum->naive += r.naive;
@@ -321,7 +322,7 @@ static bool build_pte(Build *b)
     OutFile *f = &b->files.file->out;
     if (!b->program)
         return false;
-    add_plans(&b->plan, 0, b->program, b->arena);
+    add_plans(&b->plan, 0, b->program, !b->o->json && !b->o->verbose, b->arena);
     bool ok = emit_pte(b->program, b->arena, f, &b->stats, b->diag) ||
               diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
     b->constants = b->stats.file_bytes - b->stats.flat_bytes;
@@ -376,8 +377,8 @@ static bool emit_planned(Build *b, COptions *c)
     b->plan = (PlanReport){0};
     for (int i = 0; i < n; i++) {
         PlanReport plan = {0};
-        add_plans(&plan, 0, b->model[i].p, b->arena);
-        add_plans(&b->plan, i, b->model[i].p, b->arena);
+        add_plans(&plan, 0, b->model[i].p, false, b->arena);
+        add_plans(&b->plan, i, b->model[i].p, false, b->arena);
         b->model[i].bound = plan.bound;
     }
     b->files = (CFiles){0};

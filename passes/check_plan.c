@@ -749,14 +749,20 @@ static void report_graph(const Graph *g, Live *all, Live *one, PlanReport *r)
         live_cut(all, n->out, n->n_out, last, FOREVER);
 }
 
-PlanReport plan_report(const Graph *g, Arena *tmp)
+PlanReport plan_sizes(const Graph *g)
 {
     PlanReport r = {.scratch = g->scratch, .whole = g->whole};
+    for (int i = 0; i < g->n_pools; i++)
+        r.arena += g->pool[i];
+    return r;
+}
+
+PlanReport plan_report(const Graph *g, Arena *tmp)
+{
+    PlanReport r = plan_sizes(g);
     Check c = {.g = g, .tmp = tmp, .unit = PLAN_ALIGN};
     cut_memory(&c, g);
     Live all = live_new(&c), one = live_new(&c);
-    for (int i = 0; i < g->n_pools; i++)
-        r.arena += g->pool[i];
     report_graph(g, &all, &one, &r);
     r.is_least = r.arena == r.bound || g->plan_is_least;
     return r;
