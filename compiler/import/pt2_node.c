@@ -2,6 +2,7 @@
  *
  * Sizes are known by their expressions, so the nodes that compute them, sym_size and Python's
  * arithmetic, are not read by others: known ones stay for dce, unknown ones are left out. */
+#define _GNU_SOURCE /* memrchr */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -14,14 +15,13 @@ enum { MAX_ARGS = 64 };
 static const char *source_of(Arena *a, const char *trace)
 {
     static const char start[] = "File \"", middle[] = "\", line ";
-    const char *frame = NULL, *next = trace;
-    while (next && (next = strstr(next, start))) {
-        const char *line = next; /* a frame is at the start of a line */
-        while (line > trace && line[-1] == ' ')
-            line--;
-        next += strlen(start);
-        if (line == trace || line[-1] == '\n')
-            frame = next;
+    const char *frame = NULL, *line = trace ? trace + strlen(trace) : NULL;
+    while (line && !frame) { /* a frame is at the start of a line; the innermost comes last */
+        const char *before = memrchr(trace, '\n', (size_t)(line - trace));
+        const char *s = before ? before + 1 : trace;
+        s += strspn(s, " ");
+        frame = strncmp(s, start, strlen(start)) ? NULL : s + strlen(start);
+        line = before;
     }
     const char *end = frame ? strstr(frame, middle) : NULL;
     if (!end || memchr(frame, '\n', (size_t)(end - frame)))
