@@ -380,7 +380,9 @@ static Arg call_given(Play *p, OpId op, const Given *g)
 
 static Arg call(Play *p, Scope *s, const Form *f)
 {
-    Given g = {.n = f->n};
+    Given g; /* too large to be cleared for each call */
+    g.n = f->n;
+    g.v[0] = none;
     assert(f->n <= MOST_ARGS);
     for (int i = 0; i < f->n && !p->failed; i++) {
         g.v[i] = value_of(p, s, f->part[i]);
