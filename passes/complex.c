@@ -92,9 +92,9 @@ bool complex_is_pair(const Node *n)
 
 bool rewrite_complex(Rewrite *r, Node *n)
 {
-    const char *name = arena_printf(r->tmp, "complex.%s", op_target(n->op));
-    return rule_find(name) >= 0 ? rewrite_by_rule(r, n, name)
-                                : diag_unsupported(r->d, n->loc, "has no form for complex numbers");
+    return rule_of(RULE_OF_COMPLEX, n->op) >= 0
+               ? rewrite_by_rule(r, n, RULE_OF_COMPLEX)
+               : diag_unsupported(r->d, n->loc, "has no form for complex numbers");
 }
 
 static bool is_outside(Graph *g, const Value *v, const char *what, Diag *d)

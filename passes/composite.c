@@ -343,7 +343,7 @@ Arg play_body(Play *p, const RuleBody *body)
 
 Arg play_own(Play *p)
 {
-    int rule = rule_find(op_target(p->n->op));
+    int rule = rule_of(RULE_OF_NODE, p->n->op);
     p->n_results = 1;
     if (rule < 0 || p->depth)
         return play_wrong(p, "expects a rule of the operator that there is not");
@@ -367,7 +367,7 @@ static Arg call_given(Play *p, OpId op, const Given *g)
 {
     const Schema *s = op_schema(p->r->g->program, op);
     const char *target = op_target(op);
-    int rule = rule_find(target), used = 0;
+    int rule = rule_of(RULE_OF_NODE, op), used = 0;
     for (int i = 0; i < s->n_args; i++)
         used += given_for(g, i, s->arg[i].name) >= 0;
     if (used != g->n)
@@ -681,10 +681,10 @@ static bool take_results(Play *p)
     return !p->failed;
 }
 
-bool rewrite_by_rule(Rewrite *r, Node *n, const char *name)
+bool rewrite_by_rule(Rewrite *r, Node *n, RuleKind kind)
 {
-    Play p = {.r = r, .n = n, .rule = name};
-    int rule = rule_find(p.rule);
+    Play p = {.r = r, .n = n, .rule = op_target(n->op)};
+    int rule = rule_of(kind, n->op);
     if (rule < 0)
         play_wrong(&p, "does not exist");
     else
@@ -701,5 +701,5 @@ bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name
 
 bool decomp_text(Rewrite *r, Node *n)
 {
-    return rewrite_by_rule(r, n, op_target(n->op));
+    return rewrite_by_rule(r, n, RULE_OF_NODE);
 }

@@ -9,28 +9,35 @@
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-/* A rule.  Its name is the operator or function that it defines; its text is what follows: "(a, b)"
- * if it is a function, then "= e" or ": statements".  A row has no pointers, so nothing in it is
- * relocated when the program starts. */
+/* What a rule is of.  An operator may have one of each kind but the last. */
+typedef enum RuleKind {
+    RULE_OF_NODE,    /* "aten.silu.default"; of spelled.txt: an operator that the form contains */
+    RULE_OF_KERNEL,  /* "kernel.aten.linear.default": what pass fit_kernels does */
+    RULE_OF_COMPLEX, /* "complex.aten.mul.Tensor" */
+    RULE_FUNCTION    /* "def cast(x, t)" */
+} RuleKind;
+
+/* A rule.  Its text is what follows its name: "(a, b)" if it is a function, then "= e" or
+ * ": statements".  A row has no pointers, so nothing in it is relocated when the program starts. */
 typedef struct Composite {
-    uint32_t name; /* where it begins in `names` */
     uint32_t at;   /* where its packed text begins */
     uint16_t n;    /* how many bytes the text has once it is unpacked */
-    uint16_t key;  /* of spelled.txt: the operator that the name begins with; else N_OPS */
+    uint16_t of;   /* N_OPS * RuleKind + OpId; of a function, N_OPS * RULE_FUNCTION */
+    uint16_t name; /* where its name begins in `names`; 0: it is that of the operator */
 } Composite;
 
-/* A file of rules as passes/texts.c packs it.  Rows are sorted by name. */
+/* A file of rules as passes/texts.c packs it.  Rows are sorted by `of`, then by name. */
 typedef struct Composites {
     const Composite *row;
     int n;
-    const char *names;
+    const char *names; /* after an empty one */
     const uint8_t *packed; /* a zero ends each text */
     const uint8_t *pair;   /* c stands for the bytes at 2 c, 2 c + 1; zeros: for itself */
 } Composites;
 
 extern const Composites composites, spelled;
 
-const char *composite_name(const Composites *of, int i);
+const char *composite_name(const Composites *of, int i); /* for messages */
 /* Unpacks the text of a rule. */
 char *composite_text(Arena *a, const Composites *of, int i);
 
@@ -81,7 +88,9 @@ typedef struct RuleBody {
     bool is_expression; /* the rule returns the value of an expression */
 } RuleBody;
 
-int rule_find(const char *name); /* the number of a composite; -1: there is none */
+/* The number of a composite, of an operator or of a function; -1: there is none. */
+int rule_of(RuleKind kind, OpId op);
+int rule_find(const char *function);
 const RuleBody *rule_body(Program *p, int rule, Diag *d); /* NULL: it has an error, reported */
 
 /* Says what is wrong with a rule that a user wrote, and the text where this was noticed. */
@@ -168,6 +177,10 @@ Value *play_carried(Play *p, const Value *like); /* stands for a carried tensor 
 /* Makes a loop of the nodes of both parts.  p->result is then what it carries after the last
  * turn. */
 void play_loop(Play *p, const LoopPart *test, const LoopPart *body, Value *const *start);
+
+/* Replaces the node by what its operator's rule of this kind makes of it, or lets it stay where the
+ * rule says so. */
+bool rewrite_by_rule(Rewrite *r, Node *n, RuleKind kind);
 
 /* Replaces the node by what the body returns.  Returns false if that fails, which is reported. */
 bool rewrite_by_body(Rewrite *r, Node *n, const RuleBody *body, const char *name);

@@ -553,14 +553,16 @@ char *composite_text(Arena *a, const Composites *of, int i)
 
 const char *composite_name(const Composites *of, int i)
 {
-    return of->names + of->row[i].name;
+    const Composite *row = &of->row[i];
+    return row->name ? of->names + row->name : op_target((OpId)(row->of % N_OPS));
 }
 
-int rule_find(const char *s)
+static int find_row(int of, const char *name)
 {
     int lo = 0, hi = composites.n;
     while (lo < hi) {
-        int at = (lo + hi) / 2, order = strcmp(s, composite_name(&composites, at));
+        int at = (lo + hi) / 2, order = of - composites.row[at].of;
+        order = order ? order : strcmp(name, composites.names + composites.row[at].name);
         if (!order)
             return at;
         if (order > 0)
@@ -569,6 +571,17 @@ int rule_find(const char *s)
             hi = at;
     }
     return -1;
+}
+
+int rule_of(RuleKind kind, OpId op)
+{
+    assert(op < N_OPS && kind < RULE_FUNCTION);
+    return find_row(N_OPS * (int)kind + (int)op, "");
+}
+
+int rule_find(const char *function)
+{
+    return find_row(N_OPS * RULE_FUNCTION, function);
 }
 
 static RuleBody *end_body(Reader *r, RuleBody *body)

@@ -16,9 +16,6 @@ DecompFn decomp_none;
 bool node_stays_whole(const Node *n); /* the pass leaves one that the model has */
 /* The first result of `made` stands for the node's; `made` NULL was reported. */
 bool done(Rewrite *r, Node *n, const Node *made);
-/* Replaces the node by what the rule of that name in composites.txt makes of it, or lets it stay where
- * the rule says so. */
-bool rewrite_by_rule(Rewrite *r, Node *n, const char *name);
 /* complex.c: a node with complex operands or results becomes nodes of their parts, which pairs, the
  * results of aten.complex, hold together until the walk is over. */
 bool rewrite_complex(Rewrite *r, Node *n);

@@ -3,7 +3,7 @@
  *
  * Stage core, pte tail, after the passes that make nodes.  No rule here makes a node that
  * another rule here rewrites. */
-#include "passes/decompose.h"
+#include "passes/composite.h"
 
 static bool is_one(Dim d)
 {
@@ -84,7 +84,7 @@ bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
         if (is_planned(n))
             level_ranks(&r, n);
         else if (op_info[n->op].flags & FITS)
-            ok = rewrite_by_rule(&r, n, arena_join(tmp, "kernel.", op_target(n->op))) && ok;
+            ok = rewrite_by_rule(&r, n, RULE_OF_KERNEL) && ok;
     }
     rewrite_finish(&r);
     return ok && diag_errors(d) == errors;

@@ -371,7 +371,7 @@ static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
     for (const Node *n = g->first; n; n = n->next)
         has[n->op] = true;
     for (int i = 0; i < spelled.n; i++) {
-        if (is_in[i] || !has[spelled.row[i].key])
+        if (is_in[i] || !has[spelled.row[i].of])
             continue;
         const Spelled *rule = spelled_rule(g->program, i, d);
         if (!rule)

@@ -18,6 +18,7 @@ enum { MAX_RULES = 4000, MAX_LINE = 1000, MAX_BYTES = 1 << 20 };
 
 typedef struct Rule {
     char *name, *text;
+    int of; /* as the table has it */
     int shared; /* the first rule of that text */
     size_t at;  /* of its text in `packed`, where each ends by a zero */
 } Rule;
@@ -30,6 +31,7 @@ static const char *const target[] = {
 #include "ir/ops.def"
 };
 enum { N_OPS = sizeof target / sizeof *target };
+_Static_assert(4 * N_OPS <= 65536, "what a rule is of has 16 bits");
 
 static unsigned char packed[MAX_BYTES], pair[256][2]; /* zeros: the byte stands for itself */
 static size_t n_packed;
@@ -49,11 +51,43 @@ static char *copied(const char *s, size_t n)
     return to;
 }
 
-static void add_rule(const char *name, size_t n)
+static int number_of(const char *operator)
+{
+    int op = 0;
+    while (op < N_OPS && strcmp(target[op], operator) != 0)
+        op++;
+    return op;
+}
+
+/* Says what a rule is of.  If that tells its name, drops the name. */
+static void find_operator(Rule *r)
+{
+    static const char *const kind[] = {"", "kernel.", "complex."};
+    char target_of_word[MAX_LINE + 20];
+    for (int i = 2; i >= 0; i--) {
+        size_t n = strlen(kind[i]);
+        int op = strncmp(r->name, kind[i], n) ? N_OPS : number_of(r->name + n);
+        if (op < N_OPS) {
+            r->of = N_OPS * i + op;
+            *r->name = '\0';
+            return;
+        }
+    }
+    snprintf(target_of_word, sizeof target_of_word, "aten.%.*s.default",
+             (int)strcspn(r->name, "."), r->name);
+    r->of = number_of(target_of_word);
+    if (r->of == N_OPS)
+        die("is of no operator", r->name);
+}
+
+static void add_rule(const char *name, size_t n, bool is_function)
 {
     if (n_rules == MAX_RULES)
         die("too many rules", name);
-    rule[n_rules++] = (Rule){.name = copied(name, n), .text = copied("", 0)};
+    Rule *r = &rule[n_rules++];
+    *r = (Rule){.name = copied(name, n), .text = copied("", 0), .of = 3 * N_OPS};
+    if (!is_function)
+        find_operator(r);
 }
 
 /* Adds text to the rules from `first` on. */
@@ -76,17 +110,17 @@ static const char *add_names(const char *s)
 {
     if (!strncmp(s, "def ", 4)) {
         s += 4;
-        add_rule(s, strcspn(s, "("));
+        add_rule(s, strcspn(s, "("), true);
         return s + strcspn(s, "(");
     }
     while (*s != '\n' && *s) {
         size_t n = strcspn(s, " ,=:(\n");
-        add_rule(s, n);
+        add_rule(s, n, false);
         s += n + strspn(s + n, " ");
         if (*s == '=' || *s == ':')
             return s;
         if (*s != ',')
-            die("expects ',', '=' or ':' behind a name", rule[n_rules - 1].name);
+            die("expects ',', '=' or ':' behind a name", s);
         s += 1 + strspn(s + 1, " ");
     }
     return NULL;
@@ -119,7 +153,8 @@ static void read_rules(const char *path)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const Rule *)a)->name, ((const Rule *)b)->name);
+    const Rule *x = a, *y = b;
+    return x->of != y->of ? x->of - y->of : strcmp(x->name, y->name);
 }
 
 /* -- packing ----------------------------------------------------------------------------------- */
@@ -190,27 +225,21 @@ static void write_bytes(FILE *f, const char *type, const unsigned char *s, size_
     fputs("\n};\n", f);
 }
 
-/* The number of aten.WORD.default, where WORD is what the name begins with; N_OPS: there is none. */
-static int key_of(const char *name)
-{
-    char key[MAX_LINE + 20];
-    int op = 0;
-    snprintf(key, sizeof key, "aten.%.*s.default", (int)strcspn(name, "."), name);
-    while (op < N_OPS && strcmp(target[op], key) != 0)
-        op++;
-    return op;
-}
-
+/* Writes the names that operators do not tell, after an empty one. */
 static void write_names(FILE *f)
 {
-    fputs("static const char names[] = {", f);
+    size_t n = 1;
+    fputs("static const char names[] = {0,", f);
     for (int i = 0; i < n_rules; i++) {
-        fputs("\n    ", f);
+        fputs(*rule[i].name ? "\n    " : "", f);
         for (const char *s = rule[i].name; *s; s++)
             fprintf(f, "%d,", *s);
-        fputs("0,", f);
+        fputs(*rule[i].name ? "0," : "", f);
+        n += *rule[i].name ? strlen(rule[i].name) + 1 : 0;
     }
     fputs("\n};\n", f);
+    if (n > 65535)
+        die("has too long names", "the file");
 }
 
 int main(int argc, char **argv)
@@ -229,17 +258,17 @@ int main(int argc, char **argv)
     write_bytes(f, "static const unsigned char pair[]", pair[0], sizeof pair);
     write_names(f);
     fputs("static const Composite row[] = {\n", f);
-    size_t at = 0, name = 0;
+    size_t at = 0, name = 1;
     for (int i = 0; i < n_rules; i++) {
-        if (i && !strcmp(rule[i].name, rule[i - 1].name))
-            die("has two rules", rule[i].name);
+        if (i && !by_name(&rule[i], &rule[i - 1]))
+            die("has two rules", *rule[i].name ? rule[i].name : target[rule[i].of % N_OPS]);
         rule[i].at = rule[i].shared < i ? rule[rule[i].shared].at : at;
         at += rule[i].shared < i ? 0 : strlen((const char *)packed + at) + 1;
         if (strlen(rule[i].text) > 65535)
             die("has too much text", rule[i].name);
-        fprintf(f, "    {%d, %d, %d, %d},\n", (int)name, (int)rule[i].at,
-                (int)strlen(rule[i].text), key_of(rule[i].name));
-        name += strlen(rule[i].name) + 1;
+        fprintf(f, "    {%d, %d, %d, %d},\n", (int)rule[i].at, (int)strlen(rule[i].text),
+                rule[i].of, *rule[i].name ? (int)name : 0);
+        name += *rule[i].name ? strlen(rule[i].name) + 1 : 0;
     }
     fprintf(f, "};\nconst Composites %s = {row, %d, names, packed, pair};\n", argv[2], n_rules);
     return fclose(f) != 0;

@@ -22,26 +22,21 @@ Test(composites, every_rule_parses)
 
 Test(composites, rules_and_rows_belong_together)
 {
-    Arena *a = arena_new();
     for (int i = 0; i < composites.n; i++) {
-        const bool is_kernel = !strncmp(composite_name(&composites, i), "kernel.", 7);
-        const bool is_complex = !strncmp(composite_name(&composites, i), "complex.", 8);
-        OpId op = op_find(composite_name(&composites, i) + (is_kernel ? 7 : is_complex ? 8 : 0));
-        if (is_complex)
-            cr_expect_neq(op, OP_NONE, "%s", composite_name(&composites, i));
-        else if (is_kernel)
-            cr_expect(op != OP_NONE && op_out(op) && op_info[op].flags & FITS, "%s",
-                      composite_name(&composites, i));
-        else if (*composite_text(a, &composites, i) != '(')
-            cr_expect(op != OP_NONE && !strcmp(decomp[op], "text"), "%s", composite_name(&composites, i));
+        const RuleKind kind = (RuleKind)(composites.row[i].of / N_OPS);
+        const OpId op = (OpId)(composites.row[i].of % N_OPS);
+        if (kind == RULE_OF_KERNEL)
+            cr_expect(op_out(op) && op_info[op].flags & FITS, "%s", op_target(op));
+        else if (kind == RULE_OF_NODE)
+            cr_expect(!strcmp(decomp[op], "text"), "%s", op_target(op));
+        cr_expect_eq(kind == RULE_FUNCTION ? rule_find(composite_name(&composites, i)) : rule_of(kind, op),
+                     i, "%s", composite_name(&composites, i));
     }
     for (OpId op = 0; op < N_OPS; op++) {
-        char kernel[128], complex[128]; /* eig always has complex results */
-        snprintf(kernel, sizeof kernel, "kernel.%s", op_target(op));
-        snprintf(complex, sizeof complex, "complex.%s", op_target(op));
-        if (!strcmp(decomp[op], "text"))
-            cr_expect(rule_find(op_target(op)) >= 0 || rule_find(complex) >= 0, "%s", op_target(op));
+        if (!strcmp(decomp[op], "text")) /* eig always has complex results */
+            cr_expect(rule_of(RULE_OF_NODE, op) >= 0 || rule_of(RULE_OF_COMPLEX, op) >= 0, "%s",
+                      op_target(op));
         if (op_info[op].flags & FITS)
-            cr_expect_geq(rule_find(kernel), 0, "%s", kernel);
+            cr_expect_geq(rule_of(RULE_OF_KERNEL, op), 0, "%s", op_target(op));
     }
 }
