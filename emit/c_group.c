@@ -55,12 +55,18 @@ bool emit_pointwise(Function *f, const Node *n, Clamp clamp)
     return function_refuse(f, n, "takes a pointwise node in a group only");
 }
 
-static EmitFn *const emit_of[N_OPS] = {
+/* A table of functions would be relocated at each start; a jump table is not. */
+static EmitFn *emit_of(OpId op)
+{
+    switch ((int)op) {
 #define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
            c, cost, scratch, quant)                                                                  \
-    [OP_##id] = emit_##c,
+    case OP_##id:                                                                                    \
+        return emit_##c;
 #include "ir/ops.def"
-};
+    }
+    UNREACHABLE();
+}
 
 /* -- bodies ---------------------------------------------------------------------------------- */
 
@@ -108,7 +114,7 @@ static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool
     const Value *v = anchor->out[0];
     for (int i = 0; i < anchor->n_out; i++)
         skip[anchor->out[i]->index] = true;
-    return emit_of[anchor->op](f, anchor, can_clamp ? join_clamp(f, body, &v, skip) : NO_CLAMP);
+    return emit_of(anchor->op)(f, anchor, can_clamp ? join_clamp(f, body, &v, skip) : NO_CLAMP);
 }
 
 static const Node *last_anchor(const Graph *body)
@@ -347,7 +353,7 @@ static bool emit_bare(Emit *e, const Node *n, const Ports *p, int indent)
 {
     Function f = function_new(e, n->graph, p);
     f.parts = parts_open(e, n, NULL);
-    bool ok = emit_of[n->op](&f, n, NO_CLAMP);
+    bool ok = emit_of(n->op)(&f, n, NO_CLAMP);
     parts_close(f.parts);
     if (ok)
         put_function(e, &f, n, NULL, p, indent);

@@ -58,16 +58,22 @@ static bool drop_check(Rewrite *r, Node *n)
 
 /* -- the walk ------------------------------------------------------------------------------ */
 
-static DecompFn *const decomposition[N_OPS] = {
+/* A table of functions would be relocated at each start; a jump table is not. */
+static DecompFn *decomposition(OpId op)
+{
+    switch ((int)op) {
 #define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
            c, cost, scratch, quant)                                                                  \
-    [OP_##id] = decomp_##decomp,
+    case OP_##id:                                                                                    \
+        return decomp_##decomp;
 #include "ir/ops.def"
-};
+    }
+    UNREACHABLE();
+}
 
 bool op_splits(OpId op)
 {
-    return decomposition[op] == decomp_split;
+    return decomposition(op) == decomp_split;
 }
 
 /* Returns whether an index is a mask, which no kernel takes. */
@@ -143,7 +149,7 @@ static void drop_strides(Graph *g)
 /* A node whose results are parts of a tensor is split into slices first. */
 static bool rewrite(Rewrite *r, Node *n, bool is_complex)
 {
-    DecompFn *fn = decomposition[n->op];
+    DecompFn *fn = decomposition(n->op);
     if (is_complex && fn != decomp_split)
         return rewrite_complex(r, n);
     if (op_info[n->op].flags & WIDENS && node_has_halves(n))
