@@ -376,10 +376,9 @@ static bool emit_planned(Build *b, COptions *c)
     const int n = n_models(b->o);
     b->plan = (PlanReport){0};
     for (int i = 0; i < n; i++) {
-        PlanReport plan = {0};
-        add_plans(&plan, 0, b->model[i].p, false, b->arena);
+        const int64_t others = b->plan.bound;
         add_plans(&b->plan, i, b->model[i].p, false, b->arena);
-        b->model[i].bound = plan.bound;
+        b->model[i].bound = b->plan.bound - others;
     }
     b->files = (CFiles){0};
     return emit_c(b->model, n, c, b->arena, &b->files, b->diag) ||
