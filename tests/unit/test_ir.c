@@ -39,6 +39,8 @@ Test(arena, grown_arrays_keep_their_elements)
     for (int i = 0; i < n; i++)
         cr_assert_eq(v[i], i * 3);
     cr_assert_str_eq(arena_printf(a, "%s-%d", "x", 12345), "x-12345");
+    cr_assert_str_eq(arena_numbered(a, "x", "_c", 0), "x_c0");
+    cr_assert_str_eq(arena_numbered(a, "", ".", INT32_MAX), ".2147483647");
     cr_assert_str_eq(arena_str(a, "abcdef", 3), "abc");
     arena_free(a);
 }
