@@ -39,9 +39,11 @@ static BlockPlace place_of(const RowBlocks *b, int64_t element)
     return p;
 }
 
-static void move_on(const RowBlocks *b, BlockPlace *p)
+/* Moves `count` rows on, at most to the end of the block's term. */
+static void move_on(const RowBlocks *b, BlockPlace *p, int64_t count)
 {
-    if (++p->r < p->width)
+    p->r += count;
+    if (p->r < p->width)
         return;
     p->r = 0;
     if (++p->k < b->terms)
@@ -55,19 +57,30 @@ static void move_on(const RowBlocks *b, BlockPlace *p)
     p->width = width_at(b, p->first);
 }
 
+/* Writes term k of `count` rows. */
+static void put_rows(const RowBlocks *b, BlockPlace p, int64_t count, int64_t size, uint8_t *to)
+{
+    const int64_t row = p.first + p.r, left = b->rows > row ? b->rows - row : 0;
+    const int64_t kept = count < left ? count : left;
+    const int64_t element = p.i * b->rows * b->terms + row * b->row + p.k * b->term;
+    const uint8_t *from = b->from + (kept ? 4 * element + 4 - size : 0);
+    for (int64_t i = 0; i < kept && size == 4; i++)
+        memcpy(to + 4 * i, from + 4 * b->row * i, 4);
+    for (int64_t i = 0; i < kept && size == 2; i++)
+        memcpy(to + 2 * i, from + 4 * b->row * i, 2);
+    memset(to + size * kept, 0, (size_t)(size * (count - kept)));
+}
+
 void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
 {
     const RowBlocks *b = blocks;
-    const int size = b->is_bfloat ? 2 : 4;
+    const int64_t size = b->is_bfloat ? 2 : 4;
     assert(from % size == 0 && n % size == 0);
     BlockPlace p = place_of(b, from / size);
-    for (int64_t at = 0; at < n; at += size, move_on(b, &p)) {
-        const int64_t row = p.first + p.r;
-        const int64_t element = p.i * b->rows * b->terms + row * b->row + p.k * b->term;
-        if (row < b->rows)
-            memcpy(to + at, b->from + 4 * element + 4 - size, (size_t)size);
-        else
-            memset(to + at, 0, (size_t)size);
+    for (int64_t left = n / size, count; left; left -= count, to += size * count) {
+        count = p.width - p.r < left ? p.width - p.r : left;
+        put_rows(b, p, count, size, to);
+        move_on(b, &p, count);
     }
 }
 
