@@ -79,10 +79,11 @@ static ImportDim *told_size(const Onnx *o, const char *name)
     return NULL;
 }
 
-/* Sizes of one name are one symbol.  Those without a name have that of the input and the axis. */
+/* Sizes of one name are one symbol.  Those without a name, or with the name "?" that Paddle's
+ * exporter gives to all that it does not know, have that of the input and the axis. */
 static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
 {
-    bool is_named = param && *param;
+    bool is_named = param && *param && strcmp(param, "?") != 0;
     const char *key = is_named ? param : arena_numbered(o->tmp, input, ".", axis);
     ImportDim *told = told_size(o, arena_numbered(o->tmp, input, ".", axis));
     told = told ? told : told_size(o, key);

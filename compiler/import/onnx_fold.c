@@ -585,16 +585,39 @@ static const OnnxList *fold_size(OnnxNode *n)
     return l;
 }
 
-static const OnnxList *fold_product(OnnxNode *n)
+/* Reduces a line of sizes to one. */
+static const OnnxList *reduced(OnnxNode *n, char op, int64_t first)
 {
     const OnnxList *x = on_list(n, 0);
-    if (!x || !x->dim || x->rank != 1)
+    if (!x || !x->dim || x->rank != 1 || !x->n)
         return NULL;
     OnnxList *l = on_new_list(n, x->dtype, on_int(n, "keepdims", 1) ? 1 : 0, 1);
-    l->dim[0] = DIM(1);
+    Dim all = op == '<' || op == '>' ? x->dim[0] : DIM(first);
     for (int i = 0; i < x->n; i++)
-        l->dim[0] = dim_mul(n->in->program, l->dim[0], x->dim[i]);
+        if (!size_of(n->in->program, op, all, x->dim[i], &all))
+            return NULL;
+    l->dim[0] = all;
     return l;
+}
+
+static const OnnxList *fold_product(OnnxNode *n)
+{
+    return reduced(n, '*', 1);
+}
+
+static const OnnxList *fold_sum(OnnxNode *n)
+{
+    return reduced(n, '+', 0);
+}
+
+static const OnnxList *fold_least(OnnxNode *n)
+{
+    return reduced(n, '<', 0);
+}
+
+static const OnnxList *fold_most(OnnxNode *n)
+{
+    return reduced(n, '>', 0);
 }
 
 static const OnnxList *fold_range(OnnxNode *n)
@@ -644,7 +667,8 @@ bool onnx_fold(OnnxNode *n)
         {"Greater", fold_greater}, {"Identity", fold_identity}, {"Less", fold_less},
         {"Max", fold_max},         {"Min", fold_min},           {"Mod", fold_mod},
         {"Mul", fold_mul},         {"Not", fold_not},           {"Pow", fold_pow},
-        {"Range", fold_range},     {"ReduceProd", fold_product}, {"Relu", fold_relu}, {"Reshape", fold_reshape},
+        {"Range", fold_range},     {"ReduceMax", fold_most},    {"ReduceMin", fold_least},
+        {"ReduceProd", fold_product}, {"ReduceSum", fold_sum}, {"Relu", fold_relu}, {"Reshape", fold_reshape},
         {"ScatterElements", fold_scatter}, {"Shape", fold_shape}, {"Size", fold_size},         {"Slice", fold_slice},
         {"Sqrt", fold_sqrt}, {"Transpose", fold_transpose},      {"Squeeze", fold_squeeze},   {"Sub", fold_sub},
         {"Unsqueeze", fold_unsqueeze}, {"Where", fold_where},

@@ -562,12 +562,14 @@ bool onnx_arg_extreme(OnnxNode *n)
     return on_define(n, 0, at);
 }
 
+/* Until opset 9 the count is an attribute. */
 bool onnx_topk(OnnxNode *n)
 {
-    Dim k[MAX_RANK];
-    int count, axis;
+    Dim k[MAX_RANK] = {DIM(on_int(n, "k", 0))};
+    int count = 1, axis;
     Value *x = on_value(n, 0);
-    if (!x || !on_dims(n, 1, k, &count) || !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
+    if (!x || (n->in->opset >= 10 && !on_dims(n, 1, k, &count)) ||
+        !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
         return false;
     if (count != 1)
         return onnx_wrong(n, "has %d numbers as k, expected 1", count);

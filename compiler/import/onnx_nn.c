@@ -539,9 +539,9 @@ bool onnx_batch_norm(OnnxNode *n)
                                     0.1, on_float(n, "epsilon", 1e-5), false));
 }
 
-static bool grouped(OnnxNode *n, int64_t groups)
+static bool grouped(OnnxNode *n, int64_t groups, Value *scale, Value *shift)
 {
-    Value *x = on_value(n, 0), *scale = on_value(n, 1), *shift = on_value(n, 2);
+    Value *x = on_value(n, 0);
     return x && scale && shift &&
            on_define(n, 0, ON_BUILD(n, OP_GROUP_NORM, "vivvf", x, groups, scale, shift,
                                     on_float(n, "epsilon", 1e-5)));
@@ -552,20 +552,40 @@ bool onnx_instance_norm(OnnxNode *n)
     Value *scale = on_value(n, 1);
     if (scale && (scale->type.rank != 1 || scale->type.dim[0].expr))
         return onnx_unsupported(n, "has an open number of channels");
-    return scale && grouped(n, scale->type.dim[0].value);
+    return scale && grouped(n, scale->type.dim[0].value, scale, on_value(n, 2));
 }
 
+/* The numbers of groups as numbers of their channels. */
+static Value *for_channels(OnnxNode *n, int i, int64_t groups)
+{
+    Value *x = on_value(n, 0), *v = on_value(n, i);
+    if (!x || !v || x->type.rank < 2 || v->type.rank != 1 || groups < 1)
+        return NULL;
+    Dim each = dim_floordiv(n->in->program, x->type.dim[1], DIM(groups));
+    Dim both[2] = {v->type.dim[0], each};
+    v = on_insert(n, v, 1);
+    v = v ? ON_BUILD(n, OP_EXPAND, "vD", v, 2, both) : NULL;
+    return on_view(n, v, 1, x->type.dim + 1);
+}
+
+/* Until opset 20 each group has a scale and a shift. */
 bool onnx_group_norm(OnnxNode *n)
 {
-    return grouped(n, on_int(n, "num_groups", 1));
+    int64_t groups = on_int(n, "num_groups", 1);
+    bool is_old = n->in->opset < 21;
+    Value *scale = is_old ? for_channels(n, 1, groups) : on_value(n, 1);
+    return grouped(n, groups, scale, is_old ? for_channels(n, 2, groups) : on_value(n, 2));
 }
 
-/* Factors may have fewer axes than are normalized. */
+/* Factors may have fewer axes than are normalized, or axes of size 1. */
 static Value *factor(OnnxNode *n, int i, const Value *x, int axis)
 {
     Value *v = on_has(n, i) ? on_value(n, i) : NULL;
     int rank = x->type.rank - axis;
-    if (!v || v->type.rank == rank)
+    bool is_same = v && v->type.rank == rank;
+    for (int k = 0; is_same && k < rank; k++)
+        is_same = dim_equal(v->type.dim[k], x->type.dim[axis + k]);
+    if (!v || is_same)
         return v;
     if (v->type.rank > rank)
         return onnx_unsupported(n, "has factors of more axes than are normalized"), NULL;

@@ -20,39 +20,39 @@ typedef struct Sampling {
     double outside;
 } Sampling;
 
-/* Returns the position in x of element i of the result. */
-static double source(const Sampling *s, Axis a, int64_t i)
+/* Returns the position in x of element i of the result.  It is a float, as in ONNX Runtime, so that
+ * most of the positions halfway between two elements are the same. */
+static float source(const Sampling *s, Axis a, int64_t i)
 {
     const char *t = s->transform;
-    if (!strcmp(t, "align_corners")) {
-        double whole = (double)a.in * a.scale - 1; /* it may be a fraction */
-        return whole > 0 ? (double)i * (double)(a.in - 1) / whole : 0;
-    }
+    float at = (float)i, scale = (float)a.scale, last = (float)(a.in - 1);
+    /* The size of the result; by a factor it may be a fraction. */
+    float whole = a.by_factor ? (float)((double)a.in * a.scale) : (float)a.out;
+    if (!strcmp(t, "align_corners"))
+        return whole > 1 ? at * last / (whole - 1) : 0;
     if (!strcmp(t, "asymmetric"))
-        return (double)i / a.scale;
+        return (float)((double)i / a.scale);
     if (!strcmp(t, "pytorch_half_pixel") && a.out == 1)
         return 0;
     if (!strcmp(t, "tf_crop_and_resize")) {
-        double whole = (double)a.in * a.scale, last = (double)(a.in - 1);
-        double part = whole <= 1 ? (a.to - a.from) * last / 2
-                                 : (double)i * (a.to - a.from) * last / (whole - 1);
-        return part + a.from * last;
+        float from = (float)a.from, wide = (float)(a.to - a.from);
+        return from * last + (whole > 1 ? at * wide * last / (whole - 1) : wide * last / 2);
     }
-    double shift = 0;
-    if (!strcmp(t, "half_pixel_symmetric")) {
-        double whole = (double)a.in * a.scale, ratio = (double)a.out / whole;
-        shift = (double)a.in / 2 * (1 - ratio);
-    }
-    return shift + ((double)i + 0.5) / a.scale - 0.5;
+    float shift = 0;
+    if (!strcmp(t, "half_pixel_symmetric"))
+        shift = (float)a.in / 2 * (1 - (float)a.out / whole);
+    return shift + (at + 0.5f) / scale - 0.5f;
 }
 
-static int64_t nearest(const Sampling *s, double at)
+static int64_t nearest(const Sampling *s, Axis a, float at)
 {
     const char *how = s->nearest;
-    double v = !strcmp(how, "floor")              ? floor(at)
-               : !strcmp(how, "ceil")             ? ceil(at)
-               : !strcmp(how, "round_prefer_ceil") ? floor(at + 0.5)
-                                                   : ceil(at - 0.5);
+    if (!strcmp(how, "outer")) /* of opset 10 */
+        how = a.scale < 1 ? "ceil" : "floor";
+    float v = !strcmp(how, "floor")              ? floorf(at)
+              : !strcmp(how, "ceil")             ? ceilf(at)
+              : !strcmp(how, "round_prefer_ceil") ? floorf(at + 0.5f)
+                                                  : ceilf(at - 0.5f);
     return (int64_t)v;
 }
 
@@ -66,14 +66,14 @@ static double cubic(double a, double x)
 
 static bool is_outside(const Sampling *s, Axis a, int64_t i)
 {
-    double at = source(s, a, i);
-    return !strcmp(s->transform, "tf_crop_and_resize") && (at < 0 || at > (double)(a.in - 1));
+    float at = source(s, a, i);
+    return !strcmp(s->transform, "tf_crop_and_resize") && (at < 0 || at > (float)(a.in - 1));
 }
 
 /* Gives the weight of each element of x in element i of the result. */
 static void weigh(const Sampling *s, Axis a, int64_t i, float *row)
 {
-    double at = source(s, a, i), whole = 0;
+    double at = (double)source(s, a, i), whole = 0;
     double narrow = s->smooths && a.scale < 1 ? a.scale : 1;
     bool is_cubic = !strcmp(s->mode, "cubic");
     int64_t first = (int64_t)floor(-(is_cubic ? 2 : 1) / narrow) + 1;
@@ -97,7 +97,7 @@ static Value *picked(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *s)
 {
     OnnxList *at = on_new_list(n, ETC_I64, 1, (int)a.out);
     for (int64_t i = 0; i < a.out; i++) {
-        int64_t k = nearest(s, source(s, a, i));
+        int64_t k = nearest(s, a, source(s, a, i));
         at->dim[i] = DIM(k < 0 ? 0 : k >= a.in ? a.in - 1 : k);
     }
     Value *index = onnx_list_value(n, at);
@@ -385,6 +385,7 @@ bool onnx_resize(OnnxNode *n)
            resampled(n, x, a, &s);
 }
 
+/* Upsample, and Resize of opset 10. */
 bool onnx_upsample(OnnxNode *n)
 {
     Axis a[MAX_RANK];
@@ -400,6 +401,9 @@ bool onnx_upsample(OnnxNode *n)
             l->number[i] = (double)given->floats[i];
         scales = l;
     }
+    for (int i = 0; scales && scales->number && i < scales->n; i++)
+        if (scales->number[i] < 1)
+            s.nearest = "outer";
     if (!strcmp(s.mode, "bilinear"))
         s.mode = "linear";
     return read_sizes(n, x, scales, NULL, a) && resampled(n, x, a, &s);
