@@ -145,6 +145,22 @@ bool onnx_is_absent(const OnnxNode *n, int i); /* the call of a function left in
  * absent, or an error was reported. */
 const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a);
 
+/* A loop of a known number of turns, each of which adds a row to some tensors. */
+typedef struct OnnxTurns OnnxTurns;
+struct OnnxTurns {
+    Dim turns;
+    int n_carried, n_whole, n_rows;
+    /* What the loop begins with, and what each turn reads.  In turn() both are values of the body. */
+    Value **carried, **whole;
+    Value **row; /* n_rows, which turn() fills */
+    /* Builds the nodes of turn number `at`, [1], and leaves in `carried` what the next turn gets. */
+    bool (*turn)(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at);
+    void *of; /* for turn() */
+};
+
+/* Afterwards `carried` is what the last turn left, and `row` the rows of all turns along a first axis. */
+bool on_turns(OnnxNode *n, OnnxTurns *t);
+
 /* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
 
 const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is no such row; no report */

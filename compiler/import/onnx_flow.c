@@ -445,6 +445,126 @@ static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value 
     return ok;
 }
 
+/* -- loops of as many turns as an axis has elements -------------------------------------------- */
+
+/* The values of a body with an input for each of `given`. */
+static Value **inputs_like(Onnx *o, Graph *g, Value *const *given, int count)
+{
+    Value **in = NEW(o->tmp, Value *, count + 1);
+    for (int i = 0; i < count; i++)
+        in[i] = graph_value(g, onnx_unique(o, "in"), given[i]->type);
+    return in;
+}
+
+/* Rows of all turns, to which a turn adds its own: *all is the input of the body, *left its output. */
+static bool collect(OnnxNode *n, const OnnxTurns *t, Value *at, Value *row, Value **all, Value **left)
+{
+    Dim dim[MAX_RANK + 1] = {t->turns};
+    for (int i = 0; i < row->type.rank; i++)
+        dim[i + 1] = row->type.dim[i];
+    int rank = row->type.rank + 1;
+    row = on_insert(n, row, 0);
+    if (!row)
+        return false;
+    *all = graph_value(n->in->graph, onnx_unique(n->in, "rows"),
+                       type_tensor(n->in->program, row->type.dtype, rank, dim));
+    *left = ON_BUILD(n, OP_INDEX_COPY, "vivv", *all, (int64_t)0, at, row);
+    return *left != NULL;
+}
+
+/* Plays one turn as the body.  Its inputs are the number of the turn, what is carried, the rows, what it
+ * reads, and values of outer graphs that it captured. */
+static bool build_body(OnnxNode *n, OnnxTurns *t, Nested *b)
+{
+    Onnx *o = n->in;
+    Dim one = DIM(1);
+    int n_given = t->n_carried + t->n_rows + t->n_whole, k = 0;
+    Value *at = graph_value(b->graph, onnx_unique(o, "at"), type_tensor(o->program, ETC_I64, 1, &one));
+    Value **carried = inputs_like(o, b->graph, t->carried, t->n_carried);
+    Value **all = NEW(o->tmp, Value *, t->n_rows + 1), **left = NEW(o->tmp, Value *, t->n_rows + 1);
+    t->whole = inputs_like(o, b->graph, t->whole, t->n_whole);
+    t->carried = NEW(o->tmp, Value *, t->n_carried + 1);
+    memcpy(t->carried, carried, (size_t)t->n_carried * sizeof *carried);
+    if (!t->turn(n, t, &b->scope, at))
+        return false;
+    for (int i = 0; i < t->n_carried; i++)
+        if (!type_equal(t->carried[i]->type, carried[i]->type))
+            return onnx_unsupported(n, "carries values whose type or shape changes");
+    for (int i = 0; i < t->n_rows; i++)
+        if (!collect(n, t, at, t->row[i], &all[i], &left[i]))
+            return false;
+    Value *next = on_scalar(n, OP_ADD_SCALAR, at, 1);
+    if (!next)
+        return false;
+    Value **in = NEW(o->program->arena, Value *, n_given + b->scope.n_captured + 1);
+    in[k++] = at;
+    for (int i = 0; i < t->n_carried; i++)
+        in[k++] = carried[i];
+    for (int i = 0; i < t->n_rows; i++)
+        in[k++] = all[i];
+    for (int i = 0; i < t->n_whole; i++)
+        in[k++] = t->whole[i];
+    for (int i = 0; i < b->scope.n_captured; i++)
+        in[k++] = b->scope.within[i];
+    b->graph->in = in;
+    b->graph->n_in = k;
+    graph_add_output(b->graph, next);
+    for (int i = 0; i < t->n_carried; i++)
+        graph_add_output(b->graph, t->carried[i]);
+    for (int i = 0; i < t->n_rows; i++)
+        graph_add_output(b->graph, left[i]);
+    return true;
+}
+
+static Graph *test_of_turns(OnnxNode *n, const Graph *body, Dim turns)
+{
+    Nested t;
+    enter(n, &t);
+    for (int i = 0; i < body->n_in; i++)
+        graph_add_input(t.graph, graph_value(t.graph, onnx_unique(n->in, "in"), body->in[i]->type));
+    Value *more = ON_BUILD(n, OP_LT_SCALAR, "vd", t.graph->in[0], turns);
+    if (more)
+        graph_add_output(t.graph, more);
+    leave(n, &t);
+    return more ? t.graph : NULL;
+}
+
+bool on_turns(OnnxNode *n, OnnxTurns *t)
+{
+    Onnx *o = n->in;
+    Nested b;
+    int n_carried = 1 + t->n_carried + t->n_rows;
+    Value **start = NEW(o->tmp, Value *, n_carried), **whole = t->whole, **given = NULL;
+    memcpy(start + 1, t->carried, (size_t)t->n_carried * sizeof *start);
+    enter(n, &b);
+    bool ok = build_body(n, t, &b);
+    leave(n, &b);
+    Graph *test = ok ? test_of_turns(n, b.graph, t->turns) : NULL;
+    if (!test)
+        return false;
+    for (int i = 0; i < n_carried; i++) {
+        Type is = b.graph->in[i]->type;
+        if (!i || i > t->n_carried)
+            start[i] = on_full(n, is.rank, is.dim, 0, is.dtype);
+        if (!start[i])
+            return false;
+    }
+    int n_given = t->n_whole + b.scope.n_captured;
+    given = NEW(o->tmp, Value *, n_given + 1);
+    for (int i = 0; i < n_given; i++)
+        given[i] = i < t->n_whole ? whole[i] : b.scope.captured[i - t->n_whole];
+    Node *made = loop_new(o->graph, n->loc, test, b.graph, start, n_carried, given, n_given);
+    for (int i = 0; i < n_carried; i++) {
+        Value *v = node_add_out(made, onnx_unique(o, n->loc.node), b.graph->in[i]->type);
+        if (i && i <= t->n_carried)
+            t->carried[i - 1] = v;
+        else if (i)
+            t->row[i - 1 - t->n_carried] = v;
+    }
+    graph_append(o->graph, made);
+    return true;
+}
+
 /* -- Loop -------------------------------------------------------------------------------------- */
 
 /* Unrolls the loop while its condition is known.  *left: the condition of some turn is not

@@ -151,6 +151,7 @@ typedef struct Unrolled {
     Value *h, *c; /* the states; c may be NULL */
     Value *length; /* the lengths of sequences, [batch, 1]; NULL: all have every step */
     bool is_dynamic; /* products are of bytes with dynamic scales */
+    bool is_back;    /* the last step is the first */
 } Unrolled;
 
 static Value *activated(OnnxNode *n, Value *x, const char *name)
@@ -297,17 +298,16 @@ static bool rnn_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
     return *h != NULL;
 }
 
-/* Builds step t.  After the end of a sequence its states do not change and its results are 0. */
-static Value *step(OnnxNode *n, Unrolled *u, int64_t t)
+/* Builds a step; x are its products.  After the end of a sequence, where `lives` is false, its states
+ * do not change and its results are 0. */
+static Value *step(OnnxNode *n, Unrolled *u, Value *x, Value *lives)
 {
-    Value *x = u->x ? ON_BUILD(n, OP_SELECT_INT, "vii", u->x, (int64_t)0, t) : NULL;
     Value *h = u->h, *c = u->c;
     bool ok = x && (u->gates == 4   ? lstm_step(n, u, x, &h, &c)
                     : u->gates == 3 ? gru_step(n, u, x, &h)
                                     : rnn_step(n, u, x, &h));
     Value *y = ok ? h : NULL;
     if (ok && u->length) {
-        Value *lives = on_scalar(n, OP_GT_SCALAR, u->length, (double)t);
         h = on_where(n, lives, h, u->h);
         c = c ? on_where(n, lives, c, u->c) : NULL;
         y = on_where(n, lives, y, on_number(n, 0, y->type.dtype));
@@ -374,36 +374,89 @@ static bool define_layout(OnnxNode *n, int i, Value *const *part, int dirs, bool
     return on_define(n, i, v);
 }
 
-/* The whole of an operator, whose steps are known in number. */
+/* The results of all steps, [steps, batch, hidden], step by step. */
+static Value *each_step(OnnxNode *n, Unrolled *u, int64_t steps)
+{
+    Value *y[MOST_STEPS];
+    assert(steps > 0 && steps <= MOST_STEPS);
+    for (int64_t s = 0; s < steps; s++) {
+        int64_t t = u->is_back ? steps - 1 - s : s;
+        Value *x = u->x ? ON_BUILD(n, OP_SELECT_INT, "vii", u->x, (int64_t)0, t) : NULL;
+        Value *lives = u->length ? on_scalar(n, OP_GT_SCALAR, u->length, (double)t) : NULL;
+        y[t] = on_insert(n, step(n, u, x, lives), 0);
+        if (!y[t])
+            return NULL;
+    }
+    return joined(n, y, (int)steps, 0);
+}
+
+static bool layer_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at)
+{
+    Unrolled u = *(const Unrolled *)t->of;
+    Value **whole[] = {&u.x, &u.w, &u.b, &u.peep, &u.length};
+    (void)scope;
+    for (int i = 0, k = 0; i < 5; i++)
+        if (*whole[i])
+            *whole[i] = t->whole[k++];
+    u.h = t->carried[0];
+    u.c = t->n_carried > 1 ? t->carried[1] : NULL;
+    if (u.is_back) {
+        Arg last = {.kind = ARG_INT, .dim = dim_sub(n->in->program, t->turns, DIM(1))};
+        at = on_unary(n, OP_NEG, at);
+        at = at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, last) : NULL;
+    }
+    Value *x = at ? ON_BUILD(n, OP_INDEX_SELECT, "viv", u.x, (int64_t)0, at) : NULL;
+    x = x ? ON_BUILD(n, OP_SQUEEZE_DIM, "vi", x, (int64_t)0) : NULL;
+    t->row[0] = step(n, &u, x, u.length ? on_binary(n, OP_GT_TENSOR, u.length, at) : NULL);
+    t->carried[0] = u.h;
+    if (u.c)
+        t->carried[1] = u.c;
+    return t->row[0] != NULL;
+}
+
+/* The same by a loop that runs. */
+static Value *all_steps(OnnxNode *n, Unrolled *u, Dim steps)
+{
+    Value *given[] = {u->x, u->w, u->b, u->peep, u->length}, *whole[5], *carried[] = {u->h, u->c}, *y;
+    OnnxTurns t = {.turns = steps, .n_carried = u->c ? 2 : 1, .n_rows = 1, .carried = carried,
+                   .whole = whole, .row = &y, .turn = layer_turn, .of = u};
+    int64_t axis = 0;
+    for (int i = 0; i < 5; i++)
+        if (given[i])
+            whole[t.n_whole++] = given[i];
+    if (!on_turns(n, &t))
+        return NULL;
+    u->h = t.carried[0];
+    u->c = u->c ? t.carried[1] : NULL;
+    return u->is_back ? ON_BUILD(n, OP_FLIP, "vI", y, 1, &axis) : y;
+}
+
+/* A whole layer, whose operators are spelled out. */
 static bool unrolled(OnnxNode *n, int gates, bool is_dynamic)
 {
     Rnn r = {.gates = gates};
-    Value *x = on_value(n, 0), *y[MOST_STEPS], *out[3][2];
+    Value *x = on_value(n, 0), *out[3][2];
     if (!x || x->type.rank != 3)
         return x && onnx_wrong(n, "has an operand of rank %d, expected 3", x->type.rank);
     if (!read_direction(n, &r))
         return false;
     x = r.is_batch_first ? swapped(n, x) : x;
     Dim steps = x ? x->type.dim[0] : DIM_BAD;
-    if (steps.expr || steps.value < 1 || steps.value > MOST_STEPS)
-        return onnx_unsupported(
-            n, "has more than 512 steps, or a number known only at run time, in a form that "
-               "is spelled out");
+    if (!steps.expr && steps.value < 1)
+        return x && onnx_unsupported(n, "has no steps");
+    bool is_long = steps.expr || steps.value > MOST_STEPS;
     Value *length = on_has(n, 4) ? on_cast(n, on_value(n, 4), ETC_I64) : NULL;
     length = length ? on_insert(n, length, 1) : NULL;
     for (int d = 0; d < r.dirs; d++) {
         Unrolled u = {.gates = gates, .dirs = r.dirs, .dir = d, .hidden = r.hidden, .length = length,
-                      .clip = on_float(n, "clip", 0), .is_dynamic = is_dynamic};
+                      .clip = on_float(n, "clip", 0), .is_dynamic = is_dynamic,
+                      .is_back = r.is_reverse || d == 1};
         if (!name_activations(n, &u) || !read_unrolled(n, &u, x, r.is_batch_first))
             return false;
-        bool is_back = r.is_reverse || d == 1;
-        for (int64_t s = 0; s < steps.value; s++) {
-            int64_t t = is_back ? steps.value - 1 - s : s;
-            y[t] = on_insert(n, step(n, &u, t), 0);
-            if (!y[t])
-                return false;
-        }
-        out[0][d] = on_insert(n, joined(n, y, (int)steps.value, 0), 1);
+        Value *y = is_long ? all_steps(n, &u, steps) : each_step(n, &u, steps.value);
+        if (!y)
+            return false;
+        out[0][d] = on_insert(n, y, 1);
         out[1][d] = on_insert(n, u.h, 0);
         out[2][d] = u.c ? on_insert(n, u.c, 0) : NULL;
     }
