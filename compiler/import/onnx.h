@@ -160,6 +160,7 @@ struct OnnxTurns {
 
 /* Afterwards `carried` is what the last turn left, and `row` the rows of all turns along a first axis. */
 bool on_turns(OnnxNode *n, OnnxTurns *t);
+Value *on_from_end(OnnxNode *n, const OnnxTurns *t, Value *at); /* the number of the turn from the end */
 
 /* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
 
@@ -220,6 +221,16 @@ Dim on_numel(OnnxNode *n, const Value *x);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* op of x with a result of type t */
 Dim on_told(OnnxNode *n, Dim most, int64_t least);       /* a new size, known only at run time */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank, or -1 */
+
+/* A function that a recurrent layer has, or an optimizer put behind a product, with its parameters. */
+typedef struct Activation {
+    const char *name; /* "": none */
+    double a, b;
+} Activation;
+Value *on_activated(OnnxNode *n, Value *x, const Activation *f);
+/* Reads the parameters from lists, from places that are counted up; the lists may be one. */
+void on_take_parameters(OnnxNode *n, Activation *f, const char *alphas, size_t *alpha, const char *betas,
+                        size_t *beta);
 
 /* Build common nodes.  They return NULL if an operand is NULL. */
 Value *on_unary(OnnxNode *n, OpId op, Value *x);

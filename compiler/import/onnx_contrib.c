@@ -35,36 +35,6 @@ bool onnx_quick_gelu(OnnxNode *n)
     return on_define(n, 0, on_binary(n, OP_MUL_TENSOR, x, gate));
 }
 
-/* Number i of a list of floats. */
-static double parameter(OnnxNode *n, const char *name, size_t i, double otherwise)
-{
-    const Onnx__Attribute *a = on_attribute(n, name);
-    return a && i < a->n_floats ? (double)a->floats[i] : otherwise;
-}
-
-/* The function that an optimizer put behind a product; a and b are its parameters. */
-static Value *activated(OnnxNode *n, Value *x, const char *name, double a, double b)
-{
-    if (!x || !*name)
-        return x;
-    if (!strcmp(name, "Relu"))
-        return on_unary(n, OP_RELU, x);
-    if (!strcmp(name, "Sigmoid"))
-        return on_unary(n, OP_SIGMOID, x);
-    if (!strcmp(name, "Tanh"))
-        return on_unary(n, OP_TANH, x);
-    if (!strcmp(name, "LeakyRelu"))
-        return ON_BUILD(n, OP_LEAKY_RELU, "vf", x, a);
-    if (!strcmp(name, "Clip"))
-        return ON_BUILD(n, OP_CLAMP, "vff", x, a, b);
-    if (!strcmp(name, "HardSigmoid")) {
-        x = on_scalar(n, OP_ADD_SCALAR, on_scalar(n, OP_MUL_SCALAR, x, a), b);
-        return x ? ON_BUILD(n, OP_CLAMP, "vff", x, 0.0, 1.0) : NULL;
-    }
-    onnx_unsupported(n, "has the activation '%s'", name);
-    return NULL;
-}
-
 /* -- products ---------------------------------------------------------------------------------- */
 
 bool onnx_fused_conv(OnnxNode *n)
@@ -73,19 +43,20 @@ bool onnx_fused_conv(OnnxNode *n)
     Value *y = n->failed ? NULL : on_conv(n, on_value(n, 0), on_value(n, 1), bias);
     if (on_has(n, 3))
         y = on_binary(n, OP_ADD_TENSOR, y, on_value(n, 3));
-    const char *name = on_text(n, "activation", "");
-    bool is_leaky = !strcmp(name, "LeakyRelu");
-    return on_define(n, 0, activated(n, y, name, parameter(n, "activation_params", 0, is_leaky ? 0.01 : 0.2),
-                                     parameter(n, "activation_params", 1, 0.5)));
+    Activation f = {.name = on_text(n, "activation", "")};
+    size_t at = 0;
+    on_take_parameters(n, &f, "activation_params", &at, "activation_params", &at);
+    return on_define(n, 0, on_activated(n, y, &f));
 }
 
 bool onnx_fused_gemm(OnnxNode *n)
 {
-    const char *name = on_text(n, "activation", "");
-    bool is_leaky = !strcmp(name, "LeakyRelu");
-    return on_define(n, 0, activated(n, on_gemm(n), name,
-                                     on_float(n, "activation_alpha", is_leaky ? 0.01 : 0.2),
-                                     on_float(n, "activation_beta", 0.5)));
+    Activation f = {.name = on_text(n, "activation", "")};
+    size_t none = 0;
+    on_take_parameters(n, &f, "", &none, "", &none);
+    f.a = on_float(n, "activation_alpha", f.a);
+    f.b = on_float(n, "activation_beta", f.b);
+    return on_define(n, 0, on_activated(n, on_gemm(n), &f));
 }
 
 static Value *last_swapped(OnnxNode *n, Value *x)

@@ -301,16 +301,15 @@ static OnnxValue *known_number(OnnxNode *n, EtcDtype t, int64_t v)
     return made;
 }
 
-/* One turn, whose body has `given` as its first inputs; `first` of its outputs are neither
- * carried nor rows, and are left in `out`. */
-static bool turn(OnnxNode *n, Turns *l, OnnxValue *const *given, size_t n_given, size_t first,
-                 OnnxValue **out)
+/* One turn in a scope of its own; its body has `given` as its first inputs.  `first` of its outputs
+ * are neither carried nor rows, and are left in `out`. */
+static bool turn(OnnxNode *n, Turns *l, OnnxScope *s, OnnxValue *const *given, size_t n_given,
+                 size_t first, OnnxValue **out)
 {
-    OnnxScope s = scope_within(n, NULL);
     for (size_t i = 0; i < n_given; i++)
-        if (!bind_name(n, &s, l->body->input[i]->name, given[i]))
+        if (!bind_name(n, s, l->body->input[i]->name, given[i]))
             return false;
-    if (!play(n, l->body, &s, out))
+    if (!play(n, l->body, s, out))
         return false;
     for (size_t i = 0; i < l->carried; i++)
         l->now[i] = out[first + i];
@@ -529,6 +528,13 @@ static Graph *test_of_turns(OnnxNode *n, const Graph *body, Dim turns)
     return more ? t.graph : NULL;
 }
 
+Value *on_from_end(OnnxNode *n, const OnnxTurns *t, Value *at)
+{
+    Arg last = {.kind = ARG_INT, .dim = dim_sub(n->in->program, t->turns, DIM(1))};
+    at = on_unary(n, OP_NEG, at);
+    return at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, last) : NULL;
+}
+
 bool on_turns(OnnxNode *n, OnnxTurns *t)
 {
     Onnx *o = n->in;
@@ -579,7 +585,8 @@ static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
         given[0] = known_number(n, ETC_I64, i);
         given[1] = known_number(n, ETC_BOOL, 1);
         memcpy(given + 2, l->now, l->carried * sizeof *given);
-        if (!turn(n, l, given, l->carried + 2, 1, out))
+        OnnxScope s = scope_within(n, NULL);
+        if (!turn(n, l, &s, given, l->carried + 2, 1, out))
             return false;
         more = truth(o, out[0]);
         *left = more < 0 || (more && i == MAX_TURNS - 1 && turns > MAX_TURNS);
@@ -587,6 +594,79 @@ static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
             return true;
     }
     return true;
+}
+
+/* Makes the values of a running loop those of the turns: what is carried begins it or is left by it. */
+static Value **carried_values(OnnxNode *n, const Turns *l)
+{
+    Value **v = NEW(n->in->tmp, Value *, l->carried + 1);
+    for (size_t i = 0; i < l->carried; i++)
+        v[i] = on_tensor(n, "carried", l->now[i]);
+    return n->failed ? NULL : v;
+}
+
+/* A turn within a loop that runs. */
+static bool turn_within(OnnxNode *n, OnnxTurns *t, OnnxScope *s, OnnxValue **given, size_t n_given,
+                        size_t first, OnnxValue **out)
+{
+    Turns *l = t->of;
+    l->n_rows = 0;
+    if (!turn(n, l, s, given, n_given, first, out))
+        return false;
+    Value **left = carried_values(n, l);
+    for (size_t i = 0; left && i < l->carried; i++)
+        t->carried[i] = left[i];
+    for (size_t i = 0; i < l->rows; i++)
+        t->row[i] = l->row[i];
+    return left != NULL;
+}
+
+static OnnxValue *named(OnnxNode *n, Value *v)
+{
+    OnnxValue *made = NEW(n->in->tmp, OnnxValue, 1);
+    n->failed = n->failed || !v;
+    made->value = v;
+    return made;
+}
+
+static bool loop_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *s, Value *at)
+{
+    const Turns *l = t->of;
+    OnnxValue **given = NEW(n->in->tmp, OnnxValue *, l->carried + 2);
+    OnnxValue **out = NEW(n->in->tmp, OnnxValue *, l->body->n_output + 1);
+    given[0] = named(n, on_view(n, at, 0, NULL));
+    given[1] = known_number(n, ETC_BOOL, 1);
+    for (size_t i = 0; i < l->carried; i++)
+        given[i + 2] = named(n, t->carried[i]);
+    return !n->failed && turn_within(n, t, s, given, l->carried + 2, 1, out) &&
+           (truth(n->in, out[0]) == 1 ||
+            onnx_unsupported(n, "collects a row of each turn, and elements decide how many there are"));
+}
+
+/* Runs turns that collect rows. */
+static bool run_rows(OnnxNode *n, Turns *l, OnnxTurns *t)
+{
+    t->carried = carried_values(n, l);
+    t->n_carried = (int)l->carried;
+    t->n_rows = (int)l->rows;
+    t->row = NEW(n->in->tmp, Value *, l->rows + 1);
+    t->of = l;
+    if (!t->carried || !on_turns(n, t))
+        return false;
+    for (size_t i = 0; i < l->carried; i++)
+        l->now[i] = named(n, t->carried[i]);
+    return true;
+}
+
+static bool run_loop(OnnxNode *n, Turns *l, Dim turns)
+{
+    OnnxTurns t = {.turns = turns, .turn = loop_turn};
+    if (!run_rows(n, l, &t))
+        return false;
+    for (size_t i = 0; i < l->rows && l->carried + i < n->node->n_output; i++)
+        if (!on_define(n, (int)(l->carried + i), t.row[i]))
+            return false;
+    return give_carried(n, l);
 }
 
 static bool give_loop(OnnxNode *n, const Turns *l)
@@ -625,6 +705,8 @@ bool onnx_loop(OnnxNode *n)
     if (is_plain && !left)
         return give_loop(n, &l);
     memcpy(l.now, start, l.carried * sizeof *start);
+    if (l.rows && more > 0 && limit && limit->dim && limit->n == 1)
+        return run_loop(n, &l, limit->dim[0]);
     Value *go = more > 0 ? on_number(n, 1, ETC_BOOL) : decider(n, on_value(n, 1), ETC_BOOL);
     Value *last = is_known ? NULL : decider(n, on_value(n, 0), ETC_I64);
     return go && (is_known || last) && run_turns(n, &l, turns, last, go);
@@ -638,44 +720,89 @@ static int64_t number_in(OnnxNode *n, const char *name, size_t i)
     return a && i < a->n_ints ? a->ints[i] : 0;
 }
 
-/* Returns the number of turns, which is the size of each scanned axis; -1: an error was
- * reported. */
-static int64_t count_parts(OnnxNode *n, const Turns *l)
+/* Part k of what is scanned: number `at` of its axis, or with `index` that which [1] numbers say. */
+static OnnxValue *scanned(OnnxNode *n, size_t k, Value *x, int64_t at, Value *index)
 {
-    int64_t turns = -1;
+    int axis;
+    if (!on_axis(n, number_in(n, "scan_input_axes", k), x->type.rank, &axis))
+        return NULL;
+    if (!index)
+        return named(n, ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)axis, at));
+    x = ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, index);
+    return named(n, x ? ON_BUILD(n, OP_SQUEEZE_DIM, "vi", x, (int64_t)axis) : NULL);
+}
+
+/* The number of turns is the size of each scanned axis. */
+static bool count_parts(OnnxNode *n, const Turns *l, Dim *turns)
+{
     for (size_t i = 0; i < l->parts; i++) {
         int axis;
         Value *x = on_value(n, (int)(l->carried + i));
         if (!x || !on_axis(n, number_in(n, "scan_input_axes", i), x->type.rank, &axis))
-            return -1;
-        Dim d = x->type.dim[axis];
-        if (d.expr || d.value > MAX_TURNS || (turns >= 0 && d.value != turns)) {
-            onnx_unsupported(n, "scans axes of more than 256 elements, of sizes that a call decides, or "
-                                "of several sizes");
-            return -1;
-        }
-        turns = d.value;
+            return false;
+        if (i && !dim_equal(x->type.dim[axis], *turns))
+            return onnx_unsupported(n, "scans axes of several sizes");
+        *turns = x->type.dim[axis];
     }
-    return turns;
+    return true;
 }
 
 static bool scan_turn(OnnxNode *n, Turns *l, int64_t i, int64_t turns, OnnxValue **given,
                       OnnxValue **out)
 {
+    OnnxScope s = scope_within(n, NULL);
     memcpy(given, l->now, l->carried * sizeof *given);
     for (size_t k = 0; k < l->parts; k++) {
-        int axis;
-        Value *x = on_value(n, (int)(l->carried + k));
-        OnnxValue *part = NEW(n->in->tmp, OnnxValue, 1);
-        if (!on_axis(n, number_in(n, "scan_input_axes", k), x->type.rank, &axis))
-            return false;
         int64_t at = number_in(n, "scan_input_directions", k) ? turns - 1 - i : i;
-        part->value = ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)axis, at);
-        if (!part->value)
+        given[l->carried + k] = scanned(n, k, on_value(n, (int)(l->carried + k)), at, NULL);
+        if (n->failed)
             return false;
-        given[l->carried + k] = part;
     }
-    return turn(n, l, given, l->carried + l->parts, 0, out);
+    return turn(n, l, &s, given, l->carried + l->parts, 0, out);
+}
+
+static bool running_scan_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *s, Value *at)
+{
+    const Turns *l = t->of;
+    OnnxValue **given = NEW(n->in->tmp, OnnxValue *, l->carried + l->parts + 1);
+    OnnxValue **out = NEW(n->in->tmp, OnnxValue *, l->body->n_output + 1);
+    for (size_t i = 0; i < l->carried; i++)
+        given[i] = named(n, t->carried[i]);
+    for (size_t k = 0; k < l->parts; k++) {
+        bool is_back = number_in(n, "scan_input_directions", k);
+        Value *place = is_back ? on_from_end(n, t, at) : at;
+        if (!place || !(given[l->carried + k] = scanned(n, k, t->whole[k], 0, place)))
+            return false;
+    }
+    return !n->failed && turn_within(n, t, s, given, l->carried + l->parts, 0, out);
+}
+
+/* Rows of a running scan, along the axis and in the order that the node asks for. */
+static Value *in_place(OnnxNode *n, Value *rows, size_t k)
+{
+    int64_t first = 0, order[MAX_RANK];
+    int axis;
+    if (number_in(n, "scan_output_directions", k))
+        rows = ON_BUILD(n, OP_FLIP, "vI", rows, 1, &first);
+    if (!rows || !on_axis(n, number_in(n, "scan_output_axes", k), rows->type.rank, &axis))
+        return NULL;
+    for (int i = 0; i < rows->type.rank; i++)
+        order[i] = i == axis ? 0 : i < axis ? i + 1 : i;
+    return axis ? on_permute(n, rows, order) : rows;
+}
+
+static bool run_scan(OnnxNode *n, Turns *l, Dim turns)
+{
+    OnnxTurns t = {.turns = turns, .n_whole = (int)l->parts, .turn = running_scan_turn};
+    t.whole = NEW(n->in->tmp, Value *, l->parts + 1);
+    for (size_t i = 0; i < l->parts; i++)
+        t.whole[i] = on_value(n, (int)(l->carried + i));
+    if (!run_rows(n, l, &t))
+        return false;
+    for (size_t i = 0; i < l->rows && l->carried + i < n->node->n_output; i++)
+        if (!on_define(n, (int)(l->carried + i), in_place(n, t.row[i], i)))
+            return false;
+    return give_carried(n, l);
 }
 
 bool onnx_scan(OnnxNode *n)
@@ -683,6 +810,7 @@ bool onnx_scan(OnnxNode *n)
     Onnx *o = n->in;
     Turns l = {.body = graph_of(n, "body")};
     int64_t parts = on_int(n, "num_scan_inputs", 0);
+    Dim turns;
     if (!l.body)
         return false;
     if (parts < 1 || (size_t)parts > n->node->n_input || l.body->n_input != n->node->n_input)
@@ -692,13 +820,14 @@ bool onnx_scan(OnnxNode *n)
     if (l.body->n_output < l.carried || n->node->n_output > l.body->n_output)
         return onnx_wrong(n, "has another number of outputs than its body");
     l.rows = l.body->n_output - l.carried;
-    int64_t turns = take_carried(n, &l, 0) ? count_parts(n, &l) : -1;
+    if (!take_carried(n, &l, 0) || !count_parts(n, &l, &turns))
+        return false;
+    if (turns.expr || turns.value > MAX_TURNS)
+        return run_scan(n, &l, turns);
     OnnxValue **given = NEW(o->tmp, OnnxValue *, l.body->n_input + 1);
     OnnxValue **out = NEW(o->tmp, OnnxValue *, l.body->n_output + 1);
-    if (turns < 0)
-        return false;
-    for (int64_t i = 0; i < turns; i++)
-        if (!scan_turn(n, &l, i, turns, given, out))
+    for (int64_t i = 0; i < turns.value; i++)
+        if (!scan_turn(n, &l, i, turns.value, given, out))
             return false;
     for (size_t i = 0; i < l.rows && l.carried + i < n->node->n_output; i++)
         if (on_wants(n, (int)(l.carried + i)) &&

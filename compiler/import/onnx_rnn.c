@@ -143,7 +143,7 @@ enum { MOST_STEPS = 512 };
 typedef struct Unrolled {
     int gates, dirs, dir;
     int64_t hidden;
-    const char *act[3];
+    Activation act[3];
     double clip; /* 0: none */
     Value *x;    /* [steps, batch, gates * hidden], the products of inputs */
     Value *w, *b; /* for states; b may be NULL */
@@ -154,23 +154,66 @@ typedef struct Unrolled {
     bool is_back;    /* the last step is the first */
 } Unrolled;
 
-static Value *activated(OnnxNode *n, Value *x, const char *name)
+/* Functions with parameters, how many they have, and what these are if they are not given. */
+static const struct {
+    const char *name;
+    int count;
+    double a, b;
+} parametric[] = {{"LeakyRelu", 1, 0.01, 0}, {"ThresholdedRelu", 1, 1, 0}, {"ScaledTanh", 2, 1, 1},
+                  {"HardSigmoid", 2, 0.2, 0.5}, {"Elu", 1, 1, 0}, {"Affine", 2, 1, 0}, {"Clip", 2, 0, 0}};
+
+Value *on_activated(OnnxNode *n, Value *x, const Activation *f)
 {
     static const struct {
         const char *name;
         OpId op;
-    } row[] = {{"Sigmoid", OP_SIGMOID}, {"Tanh", OP_TANH}, {"Relu", OP_RELU}, {"Elu", OP_ELU}};
+    } row[] = {{"Sigmoid", OP_SIGMOID}, {"Tanh", OP_TANH}, {"Relu", OP_RELU}};
+    const char *name = f->name;
+    double a = f->a, b = f->b;
+    if (!x || !*name)
+        return x;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (!strcmp(name, row[i].name))
             return on_unary(n, row[i].op, x);
-    if (!strcmp(name, "HardSigmoid")) {
-        x = on_scalar(n, OP_ADD_SCALAR, on_scalar(n, OP_MUL_SCALAR, x, 0.2), 0.5);
-        return x ? ON_BUILD(n, OP_CLAMP, "vff", x, 0.0, 1.0) : NULL;
-    }
     if (!strcmp(name, "Softsign"))
         return on_binary(n, OP_DIV_TENSOR, x, on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_ABS, x), 1));
+    if (!strcmp(name, "LeakyRelu"))
+        return ON_BUILD(n, OP_LEAKY_RELU, "vf", x, a);
+    if (!strcmp(name, "Elu"))
+        return ON_BUILD(n, OP_ELU, "vf", x, a);
+    if (!strcmp(name, "Clip"))
+        return ON_BUILD(n, OP_CLAMP, "vff", x, a, b);
+    if (!strcmp(name, "ThresholdedRelu"))
+        return ON_GIVEN(n, OP_THRESHOLD, x->type, "vff", x, a, 0.0);
+    if (!strcmp(name, "Softplus"))
+        return on_given(n, OP_SOFTPLUS, x->type, x);
+    if (!strcmp(name, "ScaledTanh"))
+        return on_scalar(n, OP_MUL_SCALAR, on_unary(n, OP_TANH, on_scalar(n, OP_MUL_SCALAR, x, b)), a);
+    bool is_affine = !strcmp(name, "Affine");
+    if (is_affine || !strcmp(name, "HardSigmoid")) {
+        x = on_scalar(n, OP_ADD_SCALAR, on_scalar(n, OP_MUL_SCALAR, x, a), b);
+        return is_affine || !x ? x : ON_BUILD(n, OP_CLAMP, "vff", x, 0.0, 1.0);
+    }
     onnx_unsupported(n, "has the activation '%s'", name);
     return NULL;
+}
+
+/* Number *at of a list of floats, which it counts up. */
+static double next_of(OnnxNode *n, const char *list, size_t *at, double otherwise)
+{
+    const Onnx__Attribute *a = on_attribute(n, list);
+    return a && *at < a->n_floats ? (double)a->floats[(*at)++] : otherwise;
+}
+
+void on_take_parameters(OnnxNode *n, Activation *f, const char *alphas, size_t *alpha, const char *betas,
+                        size_t *beta)
+{
+    for (size_t i = 0; i < sizeof parametric / sizeof *parametric; i++) {
+        if (strcmp(f->name, parametric[i].name) != 0)
+            continue;
+        f->a = next_of(n, alphas, alpha, parametric[i].a);
+        f->b = parametric[i].count > 1 ? next_of(n, betas, beta, parametric[i].b) : parametric[i].b;
+    }
 }
 
 /* Rows first .. first + count - 1 of the parameter of this direction. */
@@ -263,15 +306,15 @@ static Value *peeped(OnnxNode *n, const Unrolled *u, Value *x, int g, Value *c)
 static bool lstm_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h, Value **c)
 {
     Value *all = with_state(n, u, x, *h, 0, 4);
-    Value *i = activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 0), 0, *c)), u->act[0]);
-    Value *f = activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 2), 2, *c)), u->act[0]);
-    Value *new = activated(n, clipped(n, u, gate(n, u, all, 3)), u->act[1]);
+    Value *i = on_activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 0), 0, *c)), &u->act[0]);
+    Value *f = on_activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 2), 2, *c)), &u->act[0]);
+    Value *new = on_activated(n, clipped(n, u, gate(n, u, all, 3)), &u->act[1]);
     if (i && on_int(n, "input_forget", 0))
         f = on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_NEG, i), 1);
     *c = on_binary(n, OP_ADD_TENSOR, on_binary(n, OP_MUL_TENSOR, f, *c),
                    on_binary(n, OP_MUL_TENSOR, i, new));
-    Value *o = activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 1), 1, *c)), u->act[0]);
-    *h = on_binary(n, OP_MUL_TENSOR, o, activated(n, *c, u->act[2]));
+    Value *o = on_activated(n, clipped(n, u, peeped(n, u, gate(n, u, all, 1), 1, *c)), &u->act[0]);
+    *h = on_binary(n, OP_MUL_TENSOR, o, on_activated(n, *c, &u->act[2]));
     return *h && *c;
 }
 
@@ -279,14 +322,14 @@ static bool lstm_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h, Value
 static bool gru_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
 {
     Value *both = with_state(n, u, on_part(n, x, 1, DIM(0), DIM(2 * u->hidden), 1), *h, 0, 2);
-    Value *z = activated(n, clipped(n, u, gate(n, u, both, 0)), u->act[0]);
-    Value *r = activated(n, clipped(n, u, gate(n, u, both, 1)), u->act[0]), *new;
+    Value *z = on_activated(n, clipped(n, u, gate(n, u, both, 0)), &u->act[0]);
+    Value *r = on_activated(n, clipped(n, u, gate(n, u, both, 1)), &u->act[0]), *new;
     if (on_int(n, "linear_before_reset", 0))
         new = on_binary(n, OP_ADD_TENSOR, gate(n, u, x, 2),
                         on_binary(n, OP_MUL_TENSOR, r, with_state(n, u, NULL, *h, 2, 1)));
     else
         new = with_state(n, u, gate(n, u, x, 2), on_binary(n, OP_MUL_TENSOR, r, *h), 2, 1);
-    new = activated(n, clipped(n, u, new), u->act[1]);
+    new = on_activated(n, clipped(n, u, new), &u->act[1]);
     Value *less = on_binary(n, OP_SUB_TENSOR, *h, new);
     *h = on_binary(n, OP_ADD_TENSOR, new, on_binary(n, OP_MUL_TENSOR, z, less));
     return *h != NULL;
@@ -294,7 +337,7 @@ static bool gru_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
 
 static bool rnn_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
 {
-    *h = activated(n, clipped(n, u, with_state(n, u, x, *h, 0, 1)), u->act[0]);
+    *h = on_activated(n, clipped(n, u, with_state(n, u, x, *h, 0, 1)), &u->act[0]);
     return *h != NULL;
 }
 
@@ -343,19 +386,19 @@ static bool read_unrolled(OnnxNode *n, Unrolled *u, Value *x, bool is_batch_firs
     return u->w && !n->failed;
 }
 
-/* The activations of a direction, by name. */
+/* The activations of a direction, by name.  Each takes of the parameters as many as it has, behind those
+ * of the directions before. */
 static bool name_activations(OnnxNode *n, Unrolled *u)
 {
     static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
     const Onnx__Attribute *a = on_attribute(n, "activations");
-    int count = u->gates == 4 ? 3 : u->gates == 3 ? 2 : 1;
-    if (on_attribute(n, "activation_alpha") || on_attribute(n, "activation_beta"))
-        return onnx_unsupported(n, "has activations with parameters");
-    for (int i = 0; i < count; i++) {
-        size_t at = (size_t)(u->dir * count + i);
-        u->act[i] = usual[count == 1 ? 1 : i];
-        if (a && at < a->n_strings && !(u->act[i] = onnx_text(n->in, a->strings[at])))
+    size_t count = u->gates == 4 ? 3 : u->gates == 3 ? 2 : 1, alpha = 0, beta = 0;
+    for (size_t at = 0; at < count * (size_t)(u->dir + 1); at++) {
+        Activation *f = &u->act[at % count];
+        f->name = usual[count == 1 ? 1 : at % count];
+        if (a && at < a->n_strings && !(f->name = onnx_text(n->in, a->strings[at])))
             return false;
+        on_take_parameters(n, f, "activation_alpha", &alpha, "activation_beta", &beta);
     }
     return true;
 }
@@ -400,11 +443,7 @@ static bool layer_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at)
             *whole[i] = t->whole[k++];
     u.h = t->carried[0];
     u.c = t->n_carried > 1 ? t->carried[1] : NULL;
-    if (u.is_back) {
-        Arg last = {.kind = ARG_INT, .dim = dim_sub(n->in->program, t->turns, DIM(1))};
-        at = on_unary(n, OP_NEG, at);
-        at = at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, last) : NULL;
-    }
+    at = u.is_back ? on_from_end(n, t, at) : at;
     Value *x = at ? ON_BUILD(n, OP_INDEX_SELECT, "viv", u.x, (int64_t)0, at) : NULL;
     x = x ? ON_BUILD(n, OP_SQUEEZE_DIM, "vi", x, (int64_t)0) : NULL;
     t->row[0] = step(n, &u, x, u.length ? on_binary(n, OP_GT_TENSOR, u.length, at) : NULL);
