@@ -211,10 +211,16 @@ bool onnx_is_f8(EtcDtype t);
  * become the largest. */
 Value *on_f8(OnnxNode *n, Value *x, EtcDtype t);
 Value *on_conv(OnnxNode *n, Value *x, Value *filter, Value *bias); /* has the node's attributes */
+Value *on_average_pool(OnnxNode *n, Value *x);                     /* the same */
+Value *on_channels_first(OnnxNode *n, Value *x);
+Value *on_channels_last(OnnxNode *n, Value *x);
 Value *on_matmul(OnnxNode *n, Value *a, Value *b);
 /* Quantizes x to bytes, with a scale and zero point computed from its elements, and dequantizes
  * it again. */
 Value *on_rounded(OnnxNode *n, Value *x);
+/* Bytes of input i as floats, by the scales of input `at` and the zero points of input `zero`, which
+ * are one or those of columns. */
+Value *on_dequantized(OnnxNode *n, int i, int at, int zero);
 Value *on_gemm(OnnxNode *n); /* computes Gemm of inputs 0 to 2 with the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);

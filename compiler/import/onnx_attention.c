@@ -456,7 +456,8 @@ static Value *input_or_none(OnnxNode *n, int i)
     return on_has(n, i) ? on_value(n, i) : NULL;
 }
 
-/* A mask of integers, 0 for keys that take no part: of each key, or how many there are. */
+/* A mask of integers, 0 for keys that take no part: of each key, for each query or all of them, or how
+ * many there are. */
 static bool integer_mask(OnnxNode *n, Attention *a, int i)
 {
     Value *m = input_or_none(n, i);
@@ -471,8 +472,10 @@ static bool integer_mask(OnnxNode *n, Attention *a, int i)
     } else if (m->type.rank == 2) {
         dim[3] = m->type.dim[1];
         is = on_scalar(n, OP_NE_SCALAR, on_view(n, m, 4, dim), 0);
+    } else if (m->type.rank == 3) {
+        is = on_scalar(n, OP_NE_SCALAR, on_insert(n, m, 1), 0);
     } else {
-        return onnx_unsupported(n, "has a mask of rank %d that is neither lengths nor of each key",
+        return onnx_unsupported(n, "has a mask of rank %d that is neither lengths nor of keys",
                                 m->type.rank);
     }
     EtcDtype t = a->q->type.dtype;
@@ -532,17 +535,18 @@ bool onnx_multi_head_attention(OnnxNode *n)
            added_bias(n, &a, 5) && finish(n, &a);
 }
 
-/* Queries, keys and values by one product. */
-bool onnx_packed_attention(OnnxNode *n)
+/* Queries, keys and values by one product of x and w.  Inputs `mask` and `keys` are masks and keys and
+ * values of earlier calls. */
+static bool packed_attention(OnnxNode *n, Value *x, Value *w, int mask, int keys)
 {
     Attention a = {.is_flat = true};
     int64_t heads = on_int(n, "num_heads", 0), size[3];
-    Value *x = on_value(n, 0), *w = on_value(n, 1), *bias = input_or_none(n, 2);
-    Value *past = input_or_none(n, 4), *half[2] = {NULL, NULL};
+    Value *bias = input_or_none(n, 2);
+    Value *past = input_or_none(n, keys), *half[2] = {NULL, NULL};
     if (!x || !w || n->failed)
         return false;
-    if (w->type.rank != 2 || w->type.dim[1].expr || on_has(n, 6) || on_int(n, "do_rotary", 0))
-        return onnx_unsupported(n, "has weights of open sizes, rotations or a cache that is shared");
+    if (w->type.rank != 2 || w->type.dim[1].expr || on_int(n, "do_rotary", 0))
+        return onnx_unsupported(n, "has weights of open sizes, or rotations");
     size[0] = size[1] = size[2] = w->type.dim[1].value / 3;
     on_ints(n, "qkv_hidden_sizes", size, 3);
     if (size[0] < 1 || size[1] != size[0] || size[2] < 1 || 2 * size[0] > INT32_MAX ||
@@ -558,8 +562,22 @@ bool onnx_packed_attention(OnnxNode *n)
     if (!a.v || (past && !with_past(n, &a, half[0], half[1])) || !read_scale(n, &a) ||
         (on_wants(n, 1) && !on_define(n, 1, on_cat(n, on_insert(n, a.k, 0), on_insert(n, a.v, 0), 0))))
         return false;
-    return bound_keys(n, &a, on_int(n, "unidirectional", 0), -1, -1) && integer_mask(n, &a, 3) &&
-           added_bias(n, &a, 5) && finish(n, &a);
+    return bound_keys(n, &a, on_int(n, "unidirectional", 0), -1, -1) && integer_mask(n, &a, mask) &&
+           (mask != 3 || added_bias(n, &a, 5)) && finish(n, &a);
+}
+
+bool onnx_packed_attention(OnnxNode *n)
+{
+    if (on_has(n, 6))
+        return onnx_unsupported(n, "has a cache that is shared");
+    return packed_attention(n, on_value(n, 0), on_value(n, 1), 3, 4);
+}
+
+/* The same of bytes. */
+bool onnx_qattention(OnnxNode *n)
+{
+    Value *x = on_dequantized(n, 0, 3, 6);
+    return packed_attention(n, x, x ? on_dequantized(n, 1, 4, 7) : NULL, 5, 8);
 }
 
 bool onnx_rotary_contrib(OnnxNode *n)

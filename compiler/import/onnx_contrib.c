@@ -68,12 +68,22 @@ static Value *last_swapped(OnnxNode *n, Value *x)
     return on_permute(n, x, order);
 }
 
+/* The first axis comes behind the axes of the batch. */
+static Value *batch_first(OnnxNode *n, Value *x)
+{
+    int64_t order[MAX_RANK];
+    int rank = x ? x->type.rank : 0;
+    for (int i = 0; i < rank; i++)
+        order[i] = rank < 3 || i == rank - 1 ? i : i == rank - 2 ? 0 : i + 1;
+    return on_permute(n, x, order);
+}
+
 bool onnx_fused_matmul(OnnxNode *n)
 {
     Value *a = on_value(n, 0), *b = on_value(n, 1);
     double alpha = on_float(n, "alpha", 1);
-    if (on_int(n, "transBatchA", 0) || on_int(n, "transBatchB", 0))
-        return onnx_unsupported(n, "moves the axes of a batch");
+    a = on_int(n, "transBatchA", 0) ? batch_first(n, a) : a;
+    b = on_int(n, "transBatchB", 0) ? batch_first(n, b) : b;
     a = on_int(n, "transA", 0) ? last_swapped(n, a) : a;
     b = on_int(n, "transB", 0) ? last_swapped(n, b) : b;
     Value *y = on_matmul(n, a, b);
@@ -83,7 +93,7 @@ bool onnx_fused_matmul(OnnxNode *n)
 /* -- weights of few bits ----------------------------------------------------------------------- */
 
 typedef struct Nbits {
-    int64_t k, rows, bits, block, blocks; /* blocks of each row; the last one may be shorter */
+    int64_t k, rows, bits, block, blocks; /* blocks of each row; k is up to the end of the last one */
 } Nbits;
 
 static bool read_nbits(OnnxNode *n, Nbits *w)
@@ -96,8 +106,8 @@ static bool read_nbits(OnnxNode *n, Nbits *w)
         w->block > 1 << 20)
         return onnx_wrong(n, "has a K, N or block_size out of range");
     w->blocks = (w->k + w->block - 1) / w->block;
-    return w->k % w->block == 0 ||
-           onnx_unsupported(n, "has a K that is not a multiple of block_size");
+    w->k = w->blocks * w->block;
+    return true;
 }
 
 /* rows * columns numbers of few bits, each row beginning a byte, less half their range.  NULL:
@@ -169,6 +179,8 @@ bool onnx_matmul_nbits(OnnxNode *n)
     Value *scale = q ? on_cast(n, on_view(n, on_value(n, 2), 2, dim), ETC_F32) : NULL;
     Value *f = floats_of(n, &w, q, scale);
     f = on_cast(n, f, x->type.dtype);
+    if (f && w.k != on_int(n, "K", 0))
+        f = on_part(n, f, 1, DIM(0), DIM(on_int(n, "K", 0)), 1);
     return f && on_define(n, 0, ON_BUILD(n, OP_LINEAR, "vvv", x, f, bias));
 }
 
@@ -231,4 +243,124 @@ bool onnx_embed_layer_norm(OnnxNode *n)
     Value *scale = on_value(n, 5), *shift = on_value(n, 6);
     return scale && shift && on_define(n, 0, normed(n, x, scale, shift, false)) &&
            on_define(n, 1, count) && on_define(n, 2, x);
+}
+
+/* -- others ------------------------------------------------------------------------------------ */
+
+bool onnx_expand_dims(OnnxNode *n)
+{
+    int64_t axis[MAX_RANK];
+    int count, at;
+    Value *x = on_value(n, 0);
+    if (!x || !on_numbers(n, 1, axis, &count))
+        return false;
+    if (count != 1)
+        return onnx_wrong(n, "has %d axes, expected 1", count);
+    return on_axis(n, axis[0], x->type.rank + 1, &at) && on_define(n, 0, on_insert(n, x, at));
+}
+
+/* Distances of the rows of two matrices, or their squares. */
+bool onnx_cdist(OnnxNode *n)
+{
+    const char *metric = on_text(n, "metric", "sqeuclidean");
+    bool is_root = !strcmp(metric, "euclidean");
+    Value *a = on_value(n, 0), *b = on_value(n, 1);
+    if (!a || !b || a->type.rank != 2 || b->type.rank != 2)
+        return a && b && onnx_wrong(n, "expects two matrices");
+    if (!is_root && strcmp(metric, "sqeuclidean") != 0)
+        return onnx_unsupported(n, "has the metric '%s'", metric);
+    Value *d = on_binary(n, OP_SUB_TENSOR, on_insert(n, a, 1), on_insert(n, b, 0));
+    d = on_sum(n, OP_SUM_DIM, on_binary(n, OP_MUL_TENSOR, d, d), 2, false);
+    return on_define(n, 0, is_root ? on_unary(n, OP_SQRT, d) : d);
+}
+
+/* Windows of an axis as a new last one. */
+bool onnx_unfold_tensor(OnnxNode *n)
+{
+    int axis;
+    Dim dim[MAX_RANK + 1];
+    Value *x = on_value(n, 0);
+    int64_t size = on_int(n, "size", 0), step = on_int(n, "step", 1);
+    if (!x || !on_axis(n, on_int(n, "dim", -1), x->type.rank, &axis))
+        return false;
+    Dim all = x->type.dim[axis];
+    if (all.expr || size < 1 || step < 1 || size > all.value || x->type.rank == MAX_RANK)
+        return onnx_unsupported(n, "unfolds an axis of an open size, or by windows that do not fit");
+    for (int i = 0; i < x->type.rank; i++)
+        dim[i] = i == axis ? DIM((all.value - size) / step + 1) : x->type.dim[i];
+    dim[x->type.rank] = DIM(size);
+    Type t = type_tensor(n->in->program, x->type.dtype, x->type.rank + 1, dim);
+    return on_define(n, 0, ON_GIVEN(n, OP_UNFOLD, t, "viii", x, (int64_t)axis, size, step));
+}
+
+/* Several integers of few bits of each byte, the lowest bits first. */
+static Value *unpacked_bytes(OnnxNode *n, Value *q, int64_t bits)
+{
+    enum { MOST = 4 };
+    int64_t each = 8 / bits, mask = ((int64_t)1 << bits) - 1;
+    Value *part[MOST];
+    Dim dim[MAX_RANK];
+    if (!q || each == 1)
+        return q;
+    int last = q->type.rank - 1;
+    for (int i = 0; i < each; i++) {
+        Value *v = i ? ON_BUILD(n, OP_FLOOR_DIVIDE_SCALAR, "vi", q, (int64_t)1 << (i * bits)) : q;
+        v = v ? ON_GIVEN(n, OP_BITWISE_AND_SCALAR, v->type, "vi", v, mask) : NULL;
+        if (!(part[i] = on_insert(n, v, last + 1)))
+            return NULL;
+    }
+    for (int i = 0; i <= last; i++)
+        dim[i] = i == last ? dim_mul(n->in->program, q->type.dim[i], DIM(each)) : q->type.dim[i];
+    q = ON_BUILD(n, OP_CAT, "Vi", (int)each, part, (int64_t)(last + 1));
+    return on_view(n, q, last + 1, dim);
+}
+
+/* Rows of the matrix of input i, which are unpacked if there are so many `bits` in each byte. */
+static Value *rows_at(OnnxNode *n, int i, Value *at, int64_t bits)
+{
+    Value *t = on_value(n, i);
+    if (!t || !at)
+        return NULL;
+    bool is_packed = t->type.dtype == ETC_U8 && !on_bits(n, i);
+    if (!dtype_is_float(t->type.dtype))
+        t = on_cast(n, t, ETC_I32);
+    t = t ? ON_BUILD(n, OP_EMBEDDING, "vv", t, at) : NULL;
+    return is_packed ? unpacked_bytes(n, t, bits) : t;
+}
+
+/* Rows of a matrix of integers, whose scales are those of blocks along the rows: an embedding. */
+bool onnx_gather_block_quantized(OnnxNode *n)
+{
+    int64_t bits = on_int(n, "bits", 4), block = on_int(n, "block_size", 128);
+    int64_t along = on_int(n, "quantize_axis", 1);
+    Value *table = on_value(n, 0), *at = on_cast(n, on_value(n, 1), ETC_I64);
+    if (!table || !at)
+        return false;
+    if (table->type.rank != 2 || on_int(n, "gather_axis", 0) != 0 || (along != 1 && along != -1) ||
+        (bits != 2 && bits != 4 && bits != 8) || block < 16 || block > 1 << 20)
+        return onnx_unsupported(n, "gathers other than rows of a matrix whose blocks lie along rows");
+    Value *q = rows_at(n, 0, at, bits), *scale = q ? rows_at(n, 2, at, bits) : NULL;
+    Value *zero = scale && on_has(n, 3) ? rows_at(n, 3, at, bits) : NULL;
+    if (!scale || n->failed)
+        return false;
+    int rank = q->type.rank;
+    Dim whole = q->type.dim[rank - 1], blocks = scale->type.dim[rank - 1], dim[MAX_RANK + 1];
+    if (rank == MAX_RANK || !dim_equal(whole, dim_mul(n->in->program, blocks, DIM(block))))
+        return onnx_unsupported(n, "has rows that are no whole blocks, or too many axes");
+    memcpy(dim, q->type.dim, (size_t)rank * sizeof *dim);
+    dim[rank - 1] = blocks;
+    dim[rank] = DIM(block);
+    bool is_packed = table->type.dtype == ETC_U8 && !on_bits(n, 0);
+    Value *f = on_cast(n, on_view(n, q, rank + 1, dim), ETC_F32);
+    dim[rank] = DIM(1);
+    if (zero) {
+        zero = on_part(n, zero, rank - 1, DIM(0), blocks, 1); /* the last byte may have more of them */
+        f = on_binary(n, OP_SUB_TENSOR, f, on_view(n, on_cast(n, zero, ETC_F32), rank + 1, dim));
+    } else if (is_packed) {
+        f = on_scalar(n, OP_SUB_SCALAR, f, (double)(1 << (bits - 1)));
+    }
+    EtcDtype t = scale->type.dtype;
+    f = on_binary(n, OP_MUL_TENSOR, f, on_view(n, on_cast(n, scale, ETC_F32), rank + 1, dim));
+    dim[rank - 1] = whole;
+    return on_define(n, 0, on_cast(n, on_view(n, f, rank, dim), t));
 }

@@ -11,6 +11,9 @@ typedef struct Window {
     int64_t kernel[MAX_SPACE], stride[MAX_SPACE], dilation[MAX_SPACE], before[MAX_SPACE],
         after[MAX_SPACE];
     bool is_even; /* the padding before and after an axis is the same */
+    bool is_open; /* of axes of open sizes, which are padded so that windows begin in all their strides;
+                     with is_upper the end has the more of it */
+    bool is_upper;
 } Window;
 
 static bool window_ints(OnnxNode *n, const char *name, int64_t *out, int count, int64_t otherwise)
@@ -24,13 +27,11 @@ static bool window_ints(OnnxNode *n, const char *name, int64_t *out, int count, 
 }
 
 /* SAME_UPPER and SAME_LOWER: the result has ceil(size / stride) elements. */
-static bool same_pads(OnnxNode *n, const Value *x, Window *w, bool is_upper)
+static void same_pads(const Value *x, Window *w, bool is_upper)
 {
     for (int i = 0; i < w->axes; i++) {
         Dim size = x->type.dim[x->type.rank - w->axes + i];
-        if (size.expr && w->stride[i] != 1)
-            return onnx_unsupported(
-                n, "pads by auto_pad an axis whose size is known only at run time");
+        w->is_open = w->is_open || (size.expr && w->stride[i] != 1);
         int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         int64_t out = size.expr ? 0 : (size.value + w->stride[i] - 1) / w->stride[i];
         int64_t all = size.expr ? reach - 1 : (out - 1) * w->stride[i] + reach - size.value;
@@ -38,7 +39,21 @@ static bool same_pads(OnnxNode *n, const Value *x, Window *w, bool is_upper)
         w->before[i] = is_upper ? all / 2 : all - all / 2;
         w->after[i] = all - w->before[i];
     }
-    return true;
+    w->is_upper = is_upper;
+}
+
+/* The padding of axes of x, all of which have this rule, from the last axis on. */
+static void open_pads(Program *p, const Value *x, const Window *w, Dim *pair)
+{
+    for (int i = 0; i < w->axes; i++) {
+        Dim size = x->type.dim[x->type.rank - w->axes + i], s = DIM(w->stride[i]);
+        int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        Dim last = dim_mul(p, dim_floordiv(p, dim_sub(p, size, DIM(1)), s), s);
+        Dim all = dim_max(p, dim_sub(p, dim_add(p, last, DIM(reach)), size), DIM(0));
+        Dim less = dim_floordiv(p, all, DIM(2)), more = dim_sub(p, all, less);
+        pair[2 * (w->axes - 1 - i)] = w->is_upper ? less : more;
+        pair[2 * (w->axes - 1 - i) + 1] = w->is_upper ? more : less;
+    }
 }
 
 static bool read_window(OnnxNode *n, const Value *x, Window *w)
@@ -60,9 +75,10 @@ static bool read_window(OnnxNode *n, const Value *x, Window *w)
             pads[w->axes + i] < 0 || pads[w->axes + i] > MOST)
             return onnx_wrong(n, "has a stride, dilation, kernel or padding out of range");
     }
-    if (!strncmp(how, "SAME_", 5) && !same_pads(n, x, w, !strcmp(how, "SAME_UPPER")))
-        return false;
-    w->is_even = true;
+    w->is_open = false;
+    if (!strncmp(how, "SAME_", 5))
+        same_pads(x, w, !strcmp(how, "SAME_UPPER"));
+    w->is_even = !w->is_open;
     for (int i = 0; i < w->axes; i++)
         w->is_even = w->is_even && w->before[i] == w->after[i];
     return !n->failed;
@@ -72,7 +88,10 @@ static bool read_window(OnnxNode *n, const Value *x, Window *w)
 static Value *padded(OnnxNode *n, Value *x, Window *w, double with)
 {
     int64_t pair[2 * MAX_SPACE];
+    Dim open[2 * MAX_SPACE];
     bool any = false;
+    if (w->is_open && x)
+        open_pads(n->in->program, x, w, open);
     for (int i = 0; i < w->axes; i++) {
         pair[2 * i] = w->before[w->axes - 1 - i];
         pair[2 * i + 1] = w->after[w->axes - 1 - i];
@@ -81,6 +100,8 @@ static Value *padded(OnnxNode *n, Value *x, Window *w, double with)
     memset(w->before, 0, sizeof w->before);
     memset(w->after, 0, sizeof w->after);
     w->is_even = true;
+    if (w->is_open && x)
+        return ON_BUILD(n, OP_CONSTANT_PAD_ND, "vDf", x, 2 * w->axes, open, with);
     return !any || !x ? x : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vIf", x, 2 * w->axes, pair, with);
 }
 
@@ -261,6 +282,10 @@ static Value *windowed(OnnxNode *n, Value *x, const Window *w, OpId op, double f
 {
     Program *p = n->in->program;
     enum { MOST = 64 };
+    if (w->is_open) {
+        onnx_unsupported(n, "pads by auto_pad an axis whose size is known only at run time");
+        return NULL;
+    }
     for (int i = 0; x && i < w->axes; i++) {
         int axis = x->type.rank - w->axes + i;
         Dim size = x->type.dim[axis], count = count_windows(n, w, i, size);
@@ -329,22 +354,53 @@ static bool pool_with_places(OnnxNode *n, Value *x, const Window *w)
     return m && on_define(n, 0, m->out[0]) && on_define(n, 1, on_binary(n, OP_ADD_TENSOR, at, first));
 }
 
+static Value *greatest(OnnxNode *n, Value *x, Window *w)
+{
+    if (w->axes == 3)
+        return windowed(n, x, w, OP_MAXIMUM, -(double)INFINITY);
+    if (!w->is_even || is_padded_much(w))
+        x = padded(n, x, w, -(double)INFINITY);
+    OpId op = w->axes == 1 ? OP_MAX_POOL1D : OP_MAX_POOL2D;
+    return x ? ON_BUILD(n, op, "vIIIIb", x, w->axes, w->kernel, w->axes, w->stride, w->axes, w->before,
+                        w->axes, w->dilation, (int)on_int(n, "ceil_mode", 0))
+             : NULL;
+}
+
 bool onnx_max_pool(OnnxNode *n)
 {
     Window w;
     Value *x = on_value(n, 0);
     if (!x || !read_pool(n, x, &w))
         return false;
-    if (on_wants(n, 1))
-        return pool_with_places(n, x, &w);
-    if (w.axes == 3)
-        return on_define(n, 0, windowed(n, x, &w, OP_MAXIMUM, -(double)INFINITY));
-    if (!w.is_even || is_padded_much(&w))
-        x = padded(n, x, &w, -(double)INFINITY);
-    OpId op = w.axes == 1 ? OP_MAX_POOL1D : OP_MAX_POOL2D;
-    return x && on_define(n, 0, ON_BUILD(n, op, "vIIIIb", x, w.axes, w.kernel, w.axes, w.stride, w.axes,
-                                         w.before, w.axes, w.dilation,
-                                         (int)on_int(n, "ceil_mode", 0)));
+    return on_wants(n, 1) ? pool_with_places(n, x, &w) : on_define(n, 0, greatest(n, x, &w));
+}
+
+Value *on_channels_first(OnnxNode *n, Value *x)
+{
+    int64_t order[MAX_RANK];
+    int rank = x ? x->type.rank : 0;
+    for (int i = 0; i < rank; i++)
+        order[i] = i == 0 ? 0 : i == 1 ? rank - 1 : i - 1;
+    return rank > 2 ? on_permute(n, x, order) : x;
+}
+
+Value *on_channels_last(OnnxNode *n, Value *x)
+{
+    int64_t order[MAX_RANK];
+    int rank = x ? x->type.rank : 0;
+    for (int i = 0; i < rank; i++)
+        order[i] = i == 0 ? 0 : i == rank - 1 ? 1 : i + 1;
+    return rank > 2 ? on_permute(n, x, order) : x;
+}
+
+/* Bytes, whose channels are last. */
+bool onnx_nhwc_max_pool(OnnxNode *n)
+{
+    Window w;
+    Value *bytes = on_value(n, 0), *x = on_channels_first(n, on_cast(n, bytes, ETC_F32));
+    if (!x || !read_pool(n, x, &w))
+        return false;
+    return on_define(n, 0, on_cast(n, on_channels_last(n, greatest(n, x, &w)), bytes->type.dtype));
 }
 
 /* Elements go where places say, the others are 0. */
@@ -466,28 +522,31 @@ static Value *averaged(OnnxNode *n, Value *x, const Window *w, bool counts)
 
 /* If the padding is uneven, x is padded first, and averages are divided by the share of elements
  * that are no padding. */
-bool onnx_average_pool(OnnxNode *n)
+Value *on_average_pool(OnnxNode *n, Value *x)
 {
     Window w;
     Dim dim[MAX_RANK];
-    Value *x = on_value(n, 0);
     bool counts = on_int(n, "count_include_pad", 0);
     if (!x || !read_pool(n, x, &w))
-        return false;
+        return NULL;
     for (int i = 0; i < w.axes; i++)
         if (w.dilation[i] != 1 || w.axes == 3)
-            return on_define(n, 0, means(n, x, &w, counts));
+            return means(n, x, &w, counts);
     if (w.is_even && !is_padded_much(&w))
-        return on_define(n, 0, averaged(n, x, &w, counts));
+        return averaged(n, x, &w, counts);
     Window same = w;
     Value *y = averaged(n, padded(n, x, &w, 0), &w, true);
     if (!y || counts)
-        return on_define(n, 0, y);
+        return y;
     for (int i = 0; i < x->type.rank; i++)
         dim[i] = i < 2 ? DIM(1) : x->type.dim[i];
     Value *ones = ON_BUILD(n, OP_FULL, "Dft", x->type.rank, dim, 1.0, x->type.dtype);
-    Value *share = averaged(n, padded(n, ones, &same, 0), &same, true);
-    return share && on_define(n, 0, ON_BUILD(n, OP_DIV_TENSOR, "vv", y, share));
+    return on_binary(n, OP_DIV_TENSOR, y, averaged(n, padded(n, ones, &same, 0), &same, true));
+}
+
+bool onnx_average_pool(OnnxNode *n)
+{
+    return on_define(n, 0, on_average_pool(n, on_value(n, 0)));
 }
 
 bool onnx_global_pool(OnnxNode *n)

@@ -232,17 +232,22 @@ bool onnx_qlinear_matmul(OnnxNode *n)
     return b && define_integers(n, on_matmul(n, a, b), 6, x);
 }
 
-/* The bias has the product of both scales. */
+/* The bias has the product of both scales.  ONNX Runtime's own form may have the channels last. */
 bool onnx_qlinear_conv(OnnxNode *n)
 {
+    bool is_last = on_int(n, "channels_last", 0);
     Value *x = on_value(n, 0), *a = operand(n, 0, 1), *filter = a ? operand(n, 3, 0) : NULL;
+    a = is_last ? on_channels_first(n, a) : a;
     Value *bias = filter && on_has(n, 8) ? on_cast(n, on_value(n, 8), ETC_F32) : NULL;
     if (bias) {
         Value *scale = on_binary(n, OP_MUL_TENSOR, on_cast(n, on_value(n, 1), ETC_F32),
                                  on_cast(n, on_value(n, 4), ETC_F32));
         bias = on_binary(n, OP_MUL_TENSOR, bias, scale);
     }
-    return filter && !n->failed && define_integers(n, on_conv(n, a, filter, bias), 6, x);
+    if (!filter || n->failed)
+        return false;
+    Value *y = on_conv(n, a, filter, bias);
+    return define_integers(n, is_last ? on_channels_last(n, y) : y, 6, x);
 }
 
 /* A sum of products of bytes is exact in floats up to EXACT; one product is at most MOST_EACH. */
@@ -329,6 +334,13 @@ bool onnx_conv_integer(OnnxNode *n)
     return filter && on_define(n, 0, on_cast(n, on_conv(n, x, filter, NULL), ETC_I32));
 }
 
+/* Floats of 64 bits hold the sums of products of 16 bits. */
+bool onnx_matmul_integer16(OnnxNode *n)
+{
+    Value *a = on_cast(n, on_value(n, 0), ETC_F64), *b = on_cast(n, on_value(n, 1), ETC_F64);
+    return a && b && on_define(n, 0, on_cast(n, on_matmul(n, a, b), ETC_I32));
+}
+
 typedef struct Dynamic {
     Value *bytes, *scale, *zero;
 } Dynamic;
@@ -388,11 +400,24 @@ bool onnx_qlinear_global_pool(OnnxNode *n)
 {
     int64_t axis[MAX_RANK];
     Value *x = on_value(n, 0), *a = operand(n, 0, 1);
-    if (on_int(n, "channels_last", 0))
-        return onnx_unsupported(n, "has channels last");
-    for (int i = 2; a && i < a->type.rank; i++)
-        axis[i - 2] = i;
+    int first = on_int(n, "channels_last", 0) ? 1 : 2;
+    for (int i = 0; a && i < a->type.rank - 2; i++)
+        axis[i] = first + i;
     return a && define_integers(n, ON_BUILD(n, OP_MEAN_DIM, "vIb", a, a->type.rank - 2, axis, true), 3, x);
+}
+
+bool onnx_qlinear_average_pool(OnnxNode *n)
+{
+    bool is_last = on_int(n, "channels_last", 0);
+    Value *x = on_value(n, 0), *a = operand(n, 0, 1);
+    Value *y = on_average_pool(n, is_last ? on_channels_first(n, a) : a);
+    return define_integers(n, is_last ? on_channels_last(n, y) : y, 3, x);
+}
+
+bool onnx_qlinear_where(OnnxNode *n)
+{
+    Value *c = on_value(n, 0), *a = operand(n, 1, 1), *b = a ? operand(n, 4, 1) : NULL;
+    return b && define_integers(n, on_where(n, c, a, b), 7, on_value(n, 1));
 }
 
 bool onnx_qlinear_softmax(OnnxNode *n)
@@ -458,8 +483,7 @@ static Value *biased(OnnxNode *n, Value *y, int bias)
     return on_has(n, bias) ? on_binary(n, OP_ADD_TENSOR, y, on_value(n, bias)) : y;
 }
 
-/* The weight's floats, by scale `at` and zero point `zero`, a column's own or one. */
-static Value *weight(OnnxNode *n, int i, int at, int zero)
+Value *on_dequantized(OnnxNode *n, int i, int at, int zero)
 {
     Value *scale = on_cast(n, on_value(n, at), ETC_F32), *w = on_value(n, i);
     Value *f = scale && w && w->type.rank ? centered(n, i, zero, w->type.rank - 1) : NULL;
@@ -471,7 +495,7 @@ bool onnx_matmul_integer_to_float(OnnxNode *n)
     Value *x = on_value(n, 0);
     Value *a = x && x->type.rank > 1 ? centered(n, 0, 4, x->type.rank - 2) : NULL;
     Value *by = a ? spread(n, on_value(n, 2), a, a->type.rank - 2, 0) : NULL;
-    Value *w = by ? weight(n, 1, 3, 5) : NULL;
+    Value *w = by ? on_dequantized(n, 1, 3, 5) : NULL;
     return w && on_define(n, 0, biased(n, on_matmul(n, on_binary(n, OP_MUL_TENSOR, a, by), w), 6));
 }
 
