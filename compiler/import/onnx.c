@@ -273,7 +273,8 @@ static const char *advice(const char *op)
         {"RegexFullMatch", ": strings are prepared before the model; cut this part off"},
         {"TfIdfVectorizer", ": texts are prepared before the model; cut this part off"},
         {"ImageDecoder", ": files are decoded before the model; cut this part off"},
-        {"ai.onnx.ml::", ": trees and encoders stand outside of networks; cut this part off"},
+        {"ai.onnx.ml::ZipMap", ": it makes maps; export the model with the option zipmap=False"},
+        {"ai.onnx.ml::", ": it stands outside of networks; cut this part off"},
         {"ai.onnx.preview.training::", ": training is not compiled; export the model for inference"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
