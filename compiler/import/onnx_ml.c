@@ -476,9 +476,11 @@ bool onnx_tree_classifier(OnnxNode *n)
     int64_t count;
     const int64_t *id = ints_of(n, "class_ids", &count);
     bool is_one = true, is_above = true;
-    for (int64_t i = 0; i < count; i++)
-        is_one = is_one && id[i] == 0;
+    for (int64_t i = 1; i < count; i++)
+        is_one = is_one && id[i] == id[0];
     ints_of(n, "classlabels_int64s", &t.results);
+    if (is_one && count && id[0] != 0)
+        return onnx_unsupported(n, "has weights of one class alone, which is not the first");
     if (!read_trees(n, &t, "class"))
         return false;
     for (int64_t i = 0; i < t.nodes * t.results; i++)

@@ -203,6 +203,19 @@ static int axes_of_views(OnnxNode *n, int rank, bool goes[MAX_RANK])
     return count;
 }
 
+/* An axis of an open size stays; calls that give it the size 1, and so another rank, are refused. */
+static void keep_axis(OnnxNode *n, Dim size, int axis)
+{
+    Program *p = n->in->program;
+    int64_t lo, hi;
+    dim_range(size, &lo, &hi);
+    const char *text = arena_printf(p->arena, "more than 1 element along axis %d of the operand of '%s'",
+                                    axis, n->loc.node);
+    Guard g = {size, 2, hi, text};
+    if (lo < 2 && hi > 1)
+        PUSH(p->arena, p->guard, p->n_guards, g);
+}
+
 bool onnx_squeeze(OnnxNode *n)
 {
     Dim dim[MAX_RANK];
@@ -215,6 +228,8 @@ bool onnx_squeeze(OnnxNode *n)
         bool is_one = !x->type.dim[i].expr && x->type.dim[i].value == 1;
         if (count < 0 ? is_one : goes[i])
             continue;
+        if (count < 0 && x->type.dim[i].expr)
+            keep_axis(n, x->type.dim[i], i);
         dim[rank++] = x->type.dim[i];
     }
     return !n->failed && on_define(n, 0, on_view(n, x, rank, dim));
