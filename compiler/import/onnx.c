@@ -348,13 +348,91 @@ bool onnx_spend(Onnx *o, size_t n)
                                              "out, its nodes have 300,000 operands and more");
 }
 
+/* -- the order of nodes ------------------------------------------------------------------------ */
+
+/* The nodes of a graph, while they are brought into an order in which each reads only what nodes
+ * before it define.  Files must have such an order, but ONNX Runtime's tools write others. */
+typedef struct Order {
+    Onnx *in;
+    Table maker;  /* name -> the number of the node that defines it */
+    int *number;  /* 0, 1, 2 .., which the table points to */
+    int *need;    /* which nodes define what a node reads, those of node i from begin[i] on */
+    int *begin, n_need;
+    bool *is_open; /* it has its place, or waits for others */
+    int *to, n;              /* the order */
+} Order;
+
+/* Adds the nodes that define what a node, and graphs within it, read. */
+static void find_needs(Order *r, const Onnx__Node *node)
+{
+    for (size_t i = 0; i < node->n_input; i++) {
+        ProtobufCBinaryData text = node->input[i];
+        const int *at = text.len ? table_find(&r->maker, text.data, text.len) : NULL;
+        if (at)
+            PUSH(r->in->tmp, r->need, r->n_need, *at);
+    }
+    for (size_t i = 0; i < node->n_attribute; i++) {
+        const Onnx__Graph *g = node->attribute[i]->g;
+        for (size_t k = 0; g && k < g->n_node; k++)
+            find_needs(r, g->node[k]);
+    }
+}
+
+/* Puts a node into the order, behind all that it waits for.  Nodes in a circle stay as they are: they
+ * are reported where they are read. */
+static void place(Order *r, int first, const int *end, int *stack)
+{
+    int depth = 0;
+    if (!r->is_open[first])
+        stack[depth++] = first;
+    while (depth) {
+        int i = stack[depth - 1];
+        r->is_open[i] = true;
+        while (r->begin[i] < end[i] && r->is_open[r->need[r->begin[i]]])
+            r->begin[i]++;
+        if (r->begin[i] < end[i]) {
+            stack[depth++] = r->need[r->begin[i]];
+        } else {
+            r->to[r->n++] = i;
+            depth--;
+        }
+    }
+}
+
+static const int *order_of(Onnx *o, Onnx__Node *const *node, int n)
+{
+    Arena *a = o->tmp;
+    int *end = NEW(a, int, n + 1), *stack = NEW(a, int, n + 1);
+    Order r = {.in = o, .maker = {.arena = a}, .number = NEW(a, int, n + 1), .begin = NEW(a, int, n + 1),
+               .is_open = NEW(a, bool, n + 1), .to = NEW(a, int, n + 1)};
+    for (int i = 0; i < n; i++) {
+        r.number[i] = i;
+        for (size_t k = 0; k < node[i]->n_output; k++) {
+            ProtobufCBinaryData text = node[i]->output[k];
+            TableItem *at = text.len ? table_at(&r.maker, text.data, text.len) : NULL;
+            if (at && !at->ptr)
+                at->ptr = &r.number[i];
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        r.begin[i] = r.n_need;
+        find_needs(&r, node[i]);
+        end[i] = r.n_need;
+    }
+    for (int i = 0; i < n; i++)
+        place(&r, i, end, stack);
+    return r.to;
+}
+
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)
 {
     if (!all_are_known(o, node, n))
         return false;
+    const int *order = order_of(o, node, (int)n);
     for (size_t i = 0; i < n; i++) {
-        size_t operands = node[i]->n_input + node[i]->n_output + node[i]->n_attribute;
-        if (!onnx_spend(o, 1 + operands) || !read_node(o, s, node[i]))
+        const Onnx__Node *next = node[order[i]];
+        size_t operands = next->n_input + next->n_output + next->n_attribute;
+        if (!onnx_spend(o, 1 + operands) || !read_node(o, s, next))
             return false;
     }
     return true;
