@@ -1,7 +1,9 @@
-"""Operators of com.microsoft, and forms of recurrent ones that the standard's cases lack, against ONNX Runtime.
+"""Operators of com.microsoft and ai.onnx.ml, and forms that the standard's cases lack, against ONNX Runtime.
 
-A small model of one node is made of each; what etc gives has to be what onnxruntime gives.
+A small model of one node is made of each, or of a node with a graph of its own; what etc gives has to be what
+onnxruntime gives.
 """
+import itertools
 import os
 import subprocess
 
@@ -33,10 +35,174 @@ def z(v, kind=np.uint8):
     return np.array(v, kind)
 
 
-def case(op, inputs, constants=(), outputs=1, domain=MS, name="", wide=1e-4, **attributes):
+def case(op, inputs, constants=(), outputs=1, domain=MS, name="", wide=1e-4, version=20, flags=(), **attributes):
     """inputs: arrays or None in order; those at `constants` are initializers, "" outputs are left out."""
     return dict(op=op, inputs=inputs, constants=constants, outputs=outputs, domain=domain, name=name or op, wide=wide,
-                attributes=attributes)
+                version=version, flags=list(flags), attributes=attributes)
+
+
+def plain(op, inputs, constants=(), outputs=1, name="", **more):
+    """An operator of ONNX itself; `name` says which form."""
+    return case(op, inputs, constants, outputs, domain="", name=f"{op} {name}", **more)
+
+
+def ml(op, inputs, outputs=1, name="", **more):
+    return case(op, inputs, (), outputs, domain="ai.onnx.ml", name=f"{op} {name}".strip(), **more)
+
+
+def ints(*v):
+    return np.array(v, np.int64)
+
+
+OPEN = ["--dim", "i0.0=1..9"]  # the number of steps
+
+
+def body(nodes, inputs, outputs):
+    """A graph of a loop; values are named by "name type shape", f for floats, i for integers, b for bools."""
+    kinds = {"f": onnx.TensorProto.FLOAT, "i": onnx.TensorProto.INT64, "b": onnx.TensorProto.BOOL}
+
+    def value(text):
+        name, kind, *shape = text.split()
+        return helper.make_tensor_value_info(name, kinds[kind], [int(d) for d in shape])
+    made = [helper.make_node(op, i.split(), o.split()) for op, i, o in nodes]
+    return helper.make_graph(made, "body", [value(i) for i in inputs], [value(o) for o in outputs])
+
+
+def loops():
+    """Loops that collect rows, of few turns, of many, and of as many as an input has elements."""
+    sums = body([("Identity", "c", "go"), ("Add", "v i2", "sum"), ("Tanh", "sum", "row")], ["i i", "c b", "v f 2"],
+                ["go b", "sum f 2", "row f 2"])  # i2, what the loop begins with, is also read from outside
+    for turns in (5, 300):
+        yield plain("Loop", [np.array(turns), np.array(True), f(2)], (0, 1), 2, f"of {turns} turns", body=sums)
+    scan = body([("Add", "s x", "next"), ("Tanh", "next", "row")], ["s f 2", "x f 2"], ["next f 2", "row f 2"])
+    yield plain("Scan", [f(2), f(300, 2)], (), 2, "of 300 turns", body=scan, num_scan_inputs=1)
+    yield plain("Scan", [f(2), f(5, 2)], (), 2, "open", body=scan, num_scan_inputs=1, flags=["--dim", "i1.0=1..9"])
+    yield plain("Scan", [f(2), f(2, 5)], (), 2, "open from the end", body=scan, num_scan_inputs=1, scan_input_axes=[1],
+                scan_output_axes=[1], scan_input_directions=[1], scan_output_directions=[1], flags=["--dim", "i1.1=1..9"])
+
+
+def tree(kinds, mode="BRANCH_LEQ", depth=3, tracks=0):
+    """Nodes of two full trees over three columns, as attributes; `kinds` weights to a leaf."""
+    count = 2 ** (depth + 1) - 1
+    first_leaf = 2**depth - 1
+    nodes = [(t, k) for t in range(2) for k in range(count)]
+    leaves = [(t, k, i) for t, k in nodes if k >= first_leaf for i in kinds]
+    table = {"treeids": [t for t, _ in nodes], "nodeids": [k for _, k in nodes], "featureids": [k % 3 for _, k in nodes],
+             "values": [float(v) for v in f(len(nodes))], "modes": ["LEAF" if k >= first_leaf else mode for _, k in nodes],
+             "truenodeids": [0 if k >= first_leaf else 2 * k + 1 for _, k in nodes],
+             "falsenodeids": [0 if k >= first_leaf else 2 * k + 2 for _, k in nodes],
+             "missing_value_tracks_true": [tracks * (k % 2) for _, k in nodes]}
+    weights = {"treeids": [t for t, _, _ in leaves], "nodeids": [k for _, k, _ in leaves], "ids": [i for _, _, i in leaves],
+               "weights": [float(v) for v in f(len(leaves))]}
+    return {f"nodes_{k}": v for k, v in table.items()}, weights
+
+
+def trees():
+    for name, kinds, mode, tracks, more in (
+            ("", [0], "BRANCH_LEQ", 0, {}), ("of two results", [0, 1], "BRANCH_LT", 0, {"base_values": [0.5, -1.0]}),
+            ("averaged", [0], "BRANCH_GT", 0, {"aggregate_function": "AVERAGE"}), ("that track NaN", [0], "BRANCH_LEQ", 1, {})):
+        nodes, weights = tree(kinds, mode, tracks=tracks)
+        x = f(6, 3)
+        x[0, 1] = np.nan
+        yield ml("TreeEnsembleRegressor", [x], 1, name, n_targets=len(kinds), **nodes,
+                 **{f"target_{k}": v for k, v in weights.items()}, **more)
+    for name, labels, kinds, more in (("", [1, 4, 7], [0, 1, 2], {}), ("by softmax", [1, 4, 7], [0, 1, 2], {"post_transform": "SOFTMAX"}),
+                                      ("of two by logits", [1, 4], [0], {"post_transform": "LOGISTIC"})):
+        nodes, weights = tree(kinds)
+        yield ml("TreeEnsembleClassifier", [f(6, 3)], 2, name, classlabels_int64s=labels, **nodes,
+                 **{f"class_{k}": v for k, v in weights.items()}, **more)
+
+
+def learned():
+    """What scikit-learn's models have around a network."""
+    yield ml("Scaler", [f(4, 3)], offset=[0.1, 0.2, 0.3], scale=[1.0, 2.0, 3.0])
+    yield ml("Scaler", [R.integers(0, 9, (4, 3))], name="of integers", offset=[0.1], scale=[2.0])
+    for norm in ("MAX", "L1", "L2"):
+        yield ml("Normalizer", [f(4, 3)], name=norm, norm=norm)
+    yield ml("LinearRegressor", [f(4, 3)], coefficients=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], intercepts=[0.1, 0.2], targets=2)
+    for how in ("NONE", "SOFTMAX", "LOGISTIC"):
+        yield ml("LinearClassifier", [f(4, 3)], 2, how, coefficients=[float(v) for v in f(9)], intercepts=[0.1, 0.2, 0.3],
+                 classlabels_ints=[0, 1, 5], post_transform=how, multi_class=1)
+    yield ml("Binarizer", [f(4, 3)], threshold=0.2)
+    yield ml("Imputer", [np.array([[1, np.nan, 2], [np.nan, 3, 4]], np.float32)], imputed_value_floats=[1.0, 2.0, 3.0],
+             replaced_value_float=float("nan"))
+    yield ml("FeatureVectorizer", [f(4, 2), f(4, 3)], inputdimensions=[2, 3])
+    yield ml("ArrayFeatureExtractor", [f(4, 3), ints(2, 0)])
+    yield ml("OneHotEncoder", [ints(1, 5, 7)], cats_int64s=[1, 3, 5], zeros=1)
+    yield ml("LabelEncoder", [ints(1, 5, 7)], keys_int64s=[1, 3, 5], values_floats=[0.1, 0.2, 0.3], default_float=-1.0)
+    yield ml("LabelEncoder", [ints(1, 5, 7)], name="of integers", keys_int64s=[1, 3, 5], values_int64s=[7, 8, 9])
+
+
+def older():
+    """Forms of older opsets, and those that exporters write of newer ones."""
+    x = f(1, 2, 5, 7)
+    for mode, scale in (("nearest", [1, 1, 2, 3]), ("nearest", [1, 1, 0.5, 0.6]), ("linear", [1, 1, 2, 2])):
+        yield plain("Resize", [x, s(scale)], (1,), name=f"of opset 10, {mode} {scale}", version=10, mode=mode)
+    for how in ("half_pixel", "asymmetric", "pytorch_half_pixel"):
+        for scale in ([1, 1, 0.6, 0.7], [1, 1, 1.5, 2.3]):
+            yield plain("Resize", [x, None, s(scale)], (2,), name=f"{how} {scale}", version=13, mode="nearest",
+                        coordinate_transformation_mode=how)
+    yield plain("TopK", [f(3, 7)], (), 2, "of opset 9", version=9, k=3, axis=1)
+    yield plain("LayerNormalization", [f(2, 3, 8), f(8), f(8)], (1, 2), name="of opset 11", version=11)
+    yield plain("LayerNormalization", [f(2, 3, 8), f(1, 8), f(1)], (1, 2), name="of factors that spread", axis=1)
+    yield plain("GroupNormalization", [f(2, 6, 4), f(3), f(3)], (1, 2), name="of opset 18", version=18, num_groups=3)
+    same = {"auto_pad": "SAME_UPPER", "strides": [2, 2], "flags": ["--dim", "i0.2=4..9", "--dim", "i0.3=4..9"]}
+    for size in (7, 8):
+        yield plain("Conv", [f(1, 3, size, 6), f(4, 3, 3, 3)], (1,), name=f"of open sizes, SAME, {size}", **same)
+    yield plain("MaxPool", [f(1, 3, 7, 8)], name="of open sizes, SAME", kernel_shape=[3, 3], **same)
+    yield plain("GRU", [f(600, 1, 4), f(1, 18, 4), f(1, 18, 6), f(1, 36)], (1, 2, 3), 2, "of 600 steps", hidden_size=6)
+    yield plain("GRU", [f(5, 1, 4), f(2, 18, 4), f(2, 18, 6), f(2, 36)], (1, 2, 3), 2, "of open steps", hidden_size=6,
+                direction="bidirectional", flags=OPEN)
+    yield plain("LSTM", [f(5, 2, 4), f(1, 24, 4), f(1, 24, 6), f(1, 48), np.array([5, 3], np.int32)], (1, 2, 3), 3,
+                "of open steps with lengths", hidden_size=6, direction="reverse", flags=OPEN)
+    for k, (names, alpha, beta) in enumerate(((["HardSigmoid", "Tanh"], [0.1667], [0.5]), (["Sigmoid", "LeakyRelu"], [0.1], []),
+                                              (["Sigmoid", "ScaledTanh"], [1.7], [0.6]), (["HardSigmoid", "Affine"], [0.3, 0.9], [0.4, 0.1]))):
+        yield plain("GRU", [f(5, 3, 4), f(1, 18, 4), f(1, 18, 6)], (1, 2), 2, f"of {names}", hidden_size=6, activations=names,
+                    activation_alpha=alpha, **({"activation_beta": beta} if beta else {}))
+    for name, alpha in (("Elu", [0.5]), ("ThresholdedRelu", [0.1]), ("Softplus", None)):
+        yield plain("RNN", [f(5, 3, 4), f(1, 6, 4), f(1, 6, 6)], (1, 2), 2, f"of {name}", hidden_size=6, activations=[name],
+                    **({"activation_alpha": alpha} if alpha else {}))
+
+
+def bytes_of_networks():
+    """Operators on bytes that an optimizer makes of QDQ."""
+    quant = [s(0.02), z(120)]
+    conv = [i8(4, 3, 3, 3), s(0.01), z(0, np.int8), s(0.05), z(100), R.integers(-900, 900, 4).astype(np.int32)]
+    yield case("QLinearConv", [u8(1, 6, 6, 3), *quant, *conv], (1, 2, 3, 4, 5, 6, 7, 8), wide=1, pads=[1, 1, 1, 1], channels_last=1,
+               name="QLinearConv with channels last")
+    yield case("NhwcMaxPool", [u8(1, 6, 6, 3)], kernel_shape=[2, 2], strides=[2, 2])
+    pool = [u8(1, 5, 5, 3), *quant, s(0.02), z(110)]
+    yield case("QLinearAveragePool", pool, (1, 2, 3, 4), wide=1, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    yield case("QLinearAveragePool", pool, (1, 2, 3, 4), wide=1, kernel_shape=[3, 3], channels_last=1,
+               name="QLinearAveragePool with channels last")
+    yield case("QLinearGlobalAveragePool", pool, (1, 2, 3, 4), wide=1, channels_last=1,
+               name="QLinearGlobalAveragePool with channels last")
+    yield case("QLinearWhere", [R.random((3, 4)) < 0.5, u8(3, 4), *quant, u8(3, 4), s(0.03), z(100), s(0.05), z(90)], (2, 3, 5, 6, 7, 8),
+               wide=1)
+    words = R.integers(-300, 300, (3, 4)).astype(np.int16), R.integers(-300, 300, (4, 5)).astype(np.int16)
+    yield case("MatMulInteger16", list(words))
+    packed = [u8(2, 4, 8), i8(8, 24), f(24), s(0.02), s(0.01)]
+    for name, mask in (("", None), ("with lengths", np.array([4, 2], np.int32)), ("with a mask", np.array([[1] * 4, [1, 1, 1, 0]], np.int32))):
+        yield case("QAttention", [*packed, mask, z(120), z(0, np.int8)], (1, 2, 3, 4, 6, 7), wide=1e-3, num_heads=2,
+                   name=f"QAttention {name}")
+    yield case("Attention", [f(2, 4, 8), f(8, 24), f(24), R.integers(0, 2, (2, 4, 4)).astype(np.int32)], (1, 2), num_heads=2,
+               name="Attention with a mask of queries")
+    for zero in (None, u8(6, 2)):
+        yield case("GatherBlockQuantized", [u8(6, 32), R.integers(0, 6, (2, 3)), np.abs(f(6, 4)), zero], (0, 2, 3) if zero is not None else
+                   (0, 2), version=21, block_size=16, gather_axis=0, quantize_axis=1, bits=4,
+                   name=f"GatherBlockQuantized {'' if zero is None else 'with zero points'}")
+    yield case("MatMulNBits", [f(2, 48), u8(6, 2, 16), np.abs(f(12)) + 0.1], (1, 2), wide=3e-3, K=48, N=6, bits=4, block_size=32,
+               name="MatMulNBits with a shorter last block")
+    yield case("FusedMatMul", [f(3, 2, 4), f(2, 4, 5)], transBatchA=1, name="FusedMatMul of moved batches")
+    yield case("TransposeMatMul", [f(2, 4, 3), f(2, 4, 5)], transA=1)
+    yield case("CDist", [f(3, 4), f(5, 4)], metric="euclidean")
+    yield case("UnfoldTensor", [f(2, 8)], dim=1, size=3, step=2)
+    yield case("ExpandDims", [f(2, 3), np.array([-1], np.int32)], (1,))
+    yield case("Trilu", [f(4, 5)], upper=0, name="Trilu of com.microsoft")
+    yield case("Range", [np.array(2), np.array(11), np.array(3)], (0, 1, 2), name="Range of com.microsoft")
+    yield case("Pad", [f(3, 4), ints(0, 1, 0, 2)], (1,), name="Pad of com.microsoft")
+    yield case("GatherND", [f(2, 3), ints(0, 1, 1, 2).reshape(2, 2)], name="GatherND of com.microsoft")
+    yield bytes_lstm(np.int8, (), 2, direction="bidirectional", flags=OPEN)
 
 
 def angles(n, half):
@@ -51,14 +217,14 @@ def rnn(op, gates, extra=(), **attributes):
                 f"{op} {' '.join(f'{k}={v}' for k, v in attributes.items())}", hidden_size=6, **attributes)
 
 
-def bytes_lstm(kind, scales, dirs=1, extra=(), **attributes):
+def bytes_lstm(kind, scales, dirs=1, extra=(), flags=(), **attributes):
     """The transposes of rnn()'s matrices as integers, with `scales` to a direction."""
     weights = i8 if kind == np.int8 else u8
     quant = [0.01 + np.abs(0.01 * f(dirs, *scales)), np.full((dirs, *scales), 0 if kind == np.int8 else 130, kind)]
     first = [f(5, 1, 4), weights(dirs, 4, 24), weights(dirs, 6, 24), f(dirs, 48), None]
     states = list(extra) or [None, None, None]
     return case("DynamicQuantizeLSTM", [*first, *states, *quant, *quant], (1, 2, 3, 7, 8, 9, 10, 11), 3, hidden_size=6,
-                name=f"DynamicQuantizeLSTM {np.dtype(kind)} {scales} {attributes}", **attributes)
+                name=f"DynamicQuantizeLSTM {np.dtype(kind)} {scales} {attributes} {' '.join(flags)}", flags=flags, **attributes)
 
 
 def cases():
@@ -145,7 +311,8 @@ def model_of(c):
     constants = [numpy_helper.from_array(np.asarray(a), n) for k, (n, a) in enumerate(zip(names, c["inputs"]))
                  if n and k in c["constants"]]
     graph = helper.make_graph([node], "g", inputs, [onnx.ValueInfoProto(name=o) for o in outputs if o], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid(MS, 1)], ir_version=10)
+    opsets = {"": c["version"], MS: 1, "ai.onnx.ml": 3}
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(*o) for o in opsets.items()], ir_version=10)
 
 
 def difference(y, want, wide):
@@ -162,7 +329,7 @@ def verdict(etc, c, folder, session):
     os.makedirs(folder)
     model = model_of(c)
     onnx.save(model, f"{folder}/model.onnx")
-    feeds, flags = {}, []
+    feeds, flags = {}, list(c["flags"])
     for k, a in enumerate(c["inputs"]):
         if a is not None and k not in c["constants"]:
             feeds[f"i{k}"] = a
@@ -186,6 +353,6 @@ def check(rows, etc, work, text):
         rows.add("skip", "onnx", "contrib", "onnxruntime is not installed")
         return
     ort.set_default_logger_severity(4)
-    for k, c in enumerate(cases()):
+    for k, c in enumerate(itertools.chain(cases(), older(), loops(), bytes_of_networks(), learned(), trees())):
         why = verdict(etc, c, f"{work}/{k}", ort.InferenceSession)
         rows.add("FAIL" if why else "ok", "onnx", c["name"], why)

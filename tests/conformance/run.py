@@ -25,7 +25,8 @@ Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one
   o-lite, o-official, o-c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
                       --full some of them in the official runtime and as C
-  onnx                onnx_contrib.py: operators of com.microsoft against ONNX Runtime, where it is installed
+  onnx                onnx_contrib.py: operators of com.microsoft and ai.onnx.ml, and forms that exporters write, against
+                      ONNX Runtime, where it is installed
   x-lite, x-official, x-c, x-plan
                       onnx_exports.py: models of the zoo through torch's ONNX exporters, in the three runtimes and
                       beside the plan of the .pt2, and models of variants.py at several opsets; without --full some
