@@ -78,6 +78,10 @@ static bool size_of(Program *p, char op, Dim a, Dim b, Dim *out)
         *out = dim_add(p, a, b); /* a place counted from the end */
         return true;
     }
+    if (op == '%' && !a.expr && a.value >= 0 && a.value < INT32_MAX && is_least(b, a.value + 1)) {
+        *out = a;
+        return true;
+    }
     if ((op == '/' || op == '%') && (!is_least(a, 0) || b.expr || b.value < 1))
         return false;
     *out = op == '+'   ? dim_add(p, a, b)
