@@ -29,9 +29,24 @@ bool onnx_gather(OnnxNode *n)
     return on_define(n, 0, indexed(n, x, axis, at));
 }
 
+/* Places that an operator counted, or a part of them in another shape: none is below 0. */
+static bool is_counted(const Value *at)
+{
+    const Node *m = at->def;
+    for (; m && op_info[m->op].flags & VIEW; m = at->def)
+        at = m->in[0];
+    if (!m)
+        return false;
+    bool is_second = m->op == OP_TOPK || m->op == OP_SORT;
+    return is_second ? at == m->out[1]
+                     : m->op == OP_ARGMAX || m->op == OP_ARGMIN || m->op == OP_ARGSORT || m->op == OP_NONZERO;
+}
+
 /* Indices below 0 count from the end. */
 static Value *wrapped(OnnxNode *n, Value *at, Dim size)
 {
+    if (at && is_counted(at))
+        return at;
     Value *below = at ? ON_BUILD(n, OP_LT_SCALAR, "vi", at, (int64_t)0) : NULL;
     Arg most = {.kind = ARG_INT, .dim = size};
     Value *shifted = below ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, most) : NULL;

