@@ -15,6 +15,9 @@
  *
  *   bmm(where(w != w, 0, w), v)  ==>  scaled_dot_product_attention(q, k, v)   w: softmax, as above
  *
+ * Halves are taken only so: this operator computes them in floats and rounds once, where the nodes
+ * round at each step.
+ *
  * The batch axes of the node are those of the model's views, so that masks broadcast over them;
  * if possible there are two, because backends take no others.  Each node is looked at once. */
 #include "passes/internal.h"
@@ -46,6 +49,7 @@ typedef struct Match {
     bool is_where, is_inverted; /* mask[0] is a condition; it is true where scores stay */
     const Value *guarded;       /* the weights, if a row of NaNs becomes 0 after them; or NULL */
     double fill, factor, cap;
+    EtcDtype dtype; /* of all of it */
 } Match;
 
 typedef struct Fuse {
@@ -88,11 +92,17 @@ static bool read_number(const Node *n, int i, double *v)
     const Value *x = arg_value(n, i);
     if (!x)
         return arg_number(n, i, v);
-    if (!value_is_const(x) || x->type.dtype != ETC_F32 || !type_is_static(x->type) ||
-        type_numel(x->type) != 1 || x->state->n_bytes < 4)
+    if (!value_is_const(x) || !type_is_static(x->type) || type_numel(x->type) != 1 ||
+        x->state->n_bytes < type_bytes(x->type))
         return false;
-    *v = (double)*(const float *)state_elements(x->state);
-    return true;
+    const void *at = state_elements(x->state);
+    if (x->type.dtype == ETC_F16)
+        *v = half_value(*(const uint16_t *)at);
+    else if (x->type.dtype == ETC_BF16)
+        *v = bfloat_value(*(const uint16_t *)at);
+    else if (x->type.dtype == ETC_F32)
+        *v = (double)*(const float *)at;
+    return x->type.dtype == ETC_F16 || x->type.dtype == ETC_BF16 || x->type.dtype == ETC_F32;
 }
 
 /* x * number or x / number */
@@ -142,7 +152,8 @@ static bool read_sum(const Fuse *f, Match *m, const Node *n)
         return false;
     for (int i = 0; i < 2; i++) {
         Match with = *m;
-        if (n->in[1 - i]->type.dtype == ETC_F32 && type_equal(n->in[i]->type, n->out[0]->type) &&
+        if (n->in[1 - i]->type.dtype == n->out[0]->type.dtype &&
+            type_equal(n->in[i]->type, n->out[0]->type) &&
             add_mask(&with, n->in[1 - i], n->in[i]->type) && read_scores(f, &with, n->in[i])) {
             *m = with;
             return true;
@@ -212,7 +223,7 @@ static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swappe
         m->softmax = n;
         if (n->op == OP__SOFTMAX)
             return !is_swapped && arg_int(n, "dim", &axis) && axis == v->type.rank - 1 &&
-                   v->type.dtype == ETC_F32 && arg_value(n, "self")->type.dtype == ETC_F32;
+                   v->type.dtype == m->dtype && arg_value(n, "self")->type.dtype == m->dtype;
         if (swaps_matrix(n))
             is_swapped = !is_swapped;
         else if (!keeps_matrix(n))
@@ -230,7 +241,7 @@ static bool suits_guard(const Match *m)
 
 static bool read_attention(const Fuse *f, Match *m, const Value *weights, bool is_swapped)
 {
-    *m = (Match){.fill = -INFINITY, .factor = 1};
+    *m = (Match){.fill = -INFINITY, .factor = 1, .dtype = weights->type.dtype};
     return read_weights(f, m, weights, is_swapped) &&
            read_scores(f, m, arg_value(m->softmax, "self")) &&
            (!m->guarded || suits_guard(m));
@@ -472,10 +483,13 @@ static bool saves_memory(const Match *m, const Node *n)
 static bool look(Fuse *f, Node *n)
 {
     Match m;
-    if (n->out[0]->type.dtype != ETC_F32)
+    EtcDtype t = n->out[0]->type.dtype;
+    if (t != ETC_F32 && t != ETC_F16 && t != ETC_BF16)
         return true;
     bool is_swapped = !read_attention(f, &m, arg_value(n, "self"), false);
     if (is_swapped && !read_attention(f, &m, arg_value(n, "mat2"), true))
+        return true;
+    if (t != ETC_F32 && !m.guarded)
         return true;
     bool pays = saves_memory(&m, n) || (is_torchs(&m) && n->graph->program->session->n_backends);
     if (!m.guarded && (!pays || is_kept(&m, n)))

@@ -384,6 +384,17 @@ static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
     return true;
 }
 
+/* Floats, bools, and halves of which nothing has another type.  What is read back computes halves in
+ * floats and rounds once, where the form rounds at each step. */
+static bool has_types(const Node *n)
+{
+    EtcDtype t = n->n_out == 1 ? n->out[0]->type.dtype : ETC_I64;
+    for (int i = 0; (t == ETC_F16 || t == ETC_BF16) && i < n->n_in; i++)
+        if (n->in[i]->type.dtype != t)
+            return false;
+    return t == ETC_F32 || t == ETC_BOOL || t == ETC_F16 || t == ETC_BF16;
+}
+
 bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
 {
     Rules rules = {0};
@@ -396,8 +407,7 @@ bool pass_read_back(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; ok && n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        EtcDtype t = n->n_out == 1 ? n->out[0]->type.dtype : ETC_I64;
-        if (t == ETC_F32 || t == ETC_BOOL)
+        if (has_types(n))
             ok = look(&r, &u, &rules, n);
     }
     rewrite_finish(&r);

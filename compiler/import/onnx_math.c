@@ -63,7 +63,7 @@ static Value *with_number(OnnxNode *n, int i)
     Value *x = l && l->n == 1 ? on_value(n, 1 - i) : NULL;
     if (!x || l->rank > x->type.rank || l->dtype != x->type.dtype || (l->dim && l->dim[0].expr))
         return NULL;
-    if (l->dtype == ETC_F32)
+    if (l->dtype == ETC_F32 || l->dtype == ETC_F16 || l->dtype == ETC_BF16)
         return ON_BUILD(n, n->row->op, "vf", x, l->number[0]);
     return l->dtype == ETC_I64 ? ON_BUILD(n, n->row->op, "vi", x, l->dim[0].value) : NULL;
 }
