@@ -26,9 +26,9 @@ MODELS = {"bert_tiny": [], "convnext_tiny": [], "dyn_arith": ["--dim", "b=1..16"
           "super_resolution": HW, "swin_tiny": [], "t5_encoder": [], "vae_decoder": [], "vit_tiny": [], "whisper_decoder": []}
 SCRIPT = ["bert_tiny", "swin_tiny", "vae_decoder", "vit_tiny"]
 # Only their plans are compared.
-PLANS = ["conformer", "deeplabv3", "densenet_small", "efficientformerv2", "mixer", "mobilenetv3_small", "qwen3_prefill",
-         "repvgg_small", "resnet18", "tiny_kws_dscnn", "unet", "wav2letter", "whisper_encoder", "yolo_c2f", "mixer script",
-         "mobilenetv3_small script", "unet script", "whisper_encoder script", "yolo_c2f script"]
+PLANS = ["conformer", "deeplabv3", "densenet_small", "efficientformerv2", "llama_bf16", "mixer", "mobilenetv3_small",
+         "moe_dense", "qwen3_prefill", "repvgg_small", "resnet18", "roberta_tok", "tiny_kws_dscnn", "unet", "wav2letter",
+         "whisper_encoder", "yolo_c2f", "mixer script", "mobilenetv3_small script", "unet script", "whisper_encoder script", "yolo_c2f script"]
 SOME = {"bert_tiny", "super_resolution", "vae_decoder", "vae_decoder script"}
 SMALL = ["activations", "axes", "broadcasts", "crops", "elementary", "grids", "group_norms", "indexing", "lstm_cells", "pieces",
          "ranges", "reductions", "resized", "running_sums", "softmaxes", "statistics", "transposed_dilated", "windows"]
