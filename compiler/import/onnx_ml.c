@@ -340,6 +340,7 @@ static bool read_nodes(OnnxNode *n, Trees *t)
  * node may be met once. */
 static bool find_depth(OnnxNode *n, Trees *t)
 {
+    enum { MOST = 1000 }; /* each is some nodes of the graph */
     Arena *a = n->in->tmp;
     bool *is_inner = NEW(a, bool, t->nodes);
     int64_t *queue = NEW(a, int64_t, t->nodes), end = 0, at = 0;
@@ -358,13 +359,15 @@ static bool find_depth(OnnxNode *n, Trees *t)
             for (int k = 0; k < 2; k++)
                 if (t->next[k][queue[at]] != queue[at])
                     queue[end++] = t->next[k][queue[at]];
-    return end == t->nodes || onnx_wrong(n, "has nodes that lead to each other in a circle");
+    if (end < t->nodes)
+        return onnx_wrong(n, "has nodes that lead to each other in a circle");
+    return t->depth <= MOST || onnx_unsupported(n, "has trees of more than %d levels", MOST);
 }
 
 /* The scores of leaves: the names of attributes begin with `of`. */
 static bool read_scores(OnnxNode *n, Trees *t, const char *of)
 {
-    enum { MOST = 1 << 26 };
+    enum { MOST = 1 << 23 };
     Arena *a = n->in->tmp;
     int64_t count[4];
     const int64_t *tree = ints_of(n, arena_printf(a, "%s_treeids", of), &count[0]);
