@@ -131,7 +131,7 @@ void *calloc(size_t n, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes))
         bytes = SIZE_MAX;
-    void *piece = malloc(bytes);
+    void *piece = aligned_alloc(sizeof(Head), bytes); /* a compiler would call calloc for malloc */
     return piece ? memset(piece, 0, bytes) : NULL;
 }
 
