@@ -19,10 +19,12 @@ static bool (*const command[N_COMMANDS])(const Options *o, Arena *a, Diag *d) = 
  * cost more than all work on their contents. */
 static void keep_memory(void)
 {
+#ifdef M_TOP_PAD
     enum { MIB = 1 << 20 };
     mallopt(M_MMAP_THRESHOLD, 16 * MIB);
     mallopt(M_TRIM_THRESHOLD, 1024 * MIB);
     mallopt(M_TOP_PAD, MIB);
+#endif
 }
 
 int main(int argc, char **argv)

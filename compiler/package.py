@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes packages of an installed tree: a .tar.gz that runs where it is unpacked, a .deb and a Python wheel.
 
-    package.py BUILD STAGE OUT VERSION
+    package.py BUILD STATIC STAGE OUT VERSION
 
-BUILD has the programs before they were installed, STAGE is what `meson install` filled with the prefix /usr.  Man pages and
+BUILD has the programs before they were installed, STATIC is etc-static, STAGE is what `meson install` filled with the prefix /usr.  Man pages and
 completion are written from what `etc --help` says.  The archive holds etc-static in place of etc.  The same tree gives the
 same bytes.
 """
@@ -24,7 +24,7 @@ EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", 0)) or 1704067200
 # The libraries in packages, and the packages of Debian that their copyright files come from.
 LINKED = {"libyaml": "libyaml-dev", "protobuf-c": "libprotobuf-c-dev", "xxhash": "libxxhash-dev", "yyjson": "libyyjson-dev",
           "zlib": "zlib1g-dev"}
-STATIC = {"glibc": "libc6-dev"}
+STATIC = {"musl": "musl-dev"}
 XNN = {"cpuinfo": "libcpuinfo0", "glibc": "libc6", "libgcc": "libgcc-s1", "pthreadpool": "libpthreadpool0",
        "xnnpack": "libxnnpack0.20241108"}
 COMMON = ("GPL-3", "LGPL-2.1")  # texts that these files refer to
@@ -150,8 +150,8 @@ def same(info):
     return info
 
 
-def make_tar(build, stage, out, version, machine):
-    static = {stage / "usr/bin/etc": build / "etc-static"}
+def make_tar(static, stage, out, version, machine):
+    static = {stage / "usr/bin/etc": static}
     name = f"etc-{version}-linux-{machine}"
     path = out / f"{name}.tar.gz"
     with open(path, "wb") as raw, gzip.GzipFile("", "wb", 9, raw, EPOCH) as packed, \
@@ -217,15 +217,15 @@ def make_wheel(stage, out, version, machine, minor):
 
 
 def main():
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 6:
         sys.exit(__doc__)
-    build, stage, out, version = *map(Path, sys.argv[1:4]), sys.argv[4]
+    build, static, stage, out, version = *map(Path, sys.argv[1:5]), sys.argv[5]
     machine = os.uname().machine
     out.mkdir(parents=True, exist_ok=True)
     complete(build, stage)
     settle(stage)
     minor = glibc(stage / "usr/bin/etc")
-    for path in (make_tar(build, stage, out, version, machine), make_deb(stage, out, version, machine, minor),
+    for path in (make_tar(static, stage, out, version, machine), make_deb(stage, out, version, machine, minor),
                  make_wheel(stage, out, version, machine, minor)):
         print(f"{path}: {path.stat().st_size} bytes")
 

@@ -422,9 +422,6 @@ bool program_multiplies_bytes(const Program *p);
 bool c_file_is(const CFile *f, const char *end); /* its suffix ends with `end` */
 void c_file(Arena *a, CFiles *out, const char *suffix, const Text *text);
 void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece);
-/* Returns the text of a chunk.  `text` has the headers of c_header that were unpacked before, or
- * NULL. */
-const char *unpack_chunk(Arena *a, const char **text, int chunk);
 /* c_kernels.c: prints the text of the kernels that `code` calls, for a target and this much
  * scratch. */
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);

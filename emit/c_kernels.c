@@ -8,18 +8,35 @@
 #include <string.h>
 #include <zlib.h>
 
-const char *unpack_chunk(Arena *a, const char **text, int chunk)
+/* Returns the text of a header.  `text` has those that were unpacked before, or NULL.  All but the
+ * last need that as a dictionary. */
+static const char *unpack_header(Arena *a, const char **text, int header)
 {
-    const CHeader *h = &c_header[c_chunk[chunk].header];
-    const char **s = &text[c_chunk[chunk].header];
-    if (!*s) {
-        uLongf n = h->n;
-        char *to = arena_bytes(a, n);
-        int status = uncompress((Bytef *)to, &n, h->packed, h->n_packed);
-        assert(status == Z_OK && n == h->n && !to[n - 1]);
-        *s = status == Z_OK ? to : "";
-    }
-    return *s + c_chunk[chunk].at;
+    const CHeader *h = &c_header[header];
+    if (text[header])
+        return text[header];
+    char *to = arena_bytes(a, h->n);
+    z_stream s = {.next_in = (Bytef *)(uintptr_t)h->packed, .avail_in = h->n_packed,
+                  .next_out = (Bytef *)to, .avail_out = h->n};
+    int status = inflateInit2(&s, -MAX_WBITS);
+    if (status == Z_OK && header < c_n_headers)
+        status = inflateSetDictionary(&s, (const Bytef *)unpack_header(a, text, c_n_headers),
+                                      c_header[c_n_headers].n);
+    if (status == Z_OK)
+        status = inflate(&s, Z_FINISH);
+    assert(status == Z_STREAM_END && !s.avail_out);
+    inflateEnd(&s);
+    return text[header] = to;
+}
+
+static const char **nothing_unpacked(Arena *a)
+{
+    return NEW(a, const char *, c_n_headers + 1);
+}
+
+static const char *unpack_chunk(Arena *a, const char **text, int chunk)
+{
+    return unpack_header(a, text, c_chunk[chunk].header) + c_chunk[chunk].at;
 }
 
 typedef struct Wanted {
@@ -44,7 +61,7 @@ static bool is_program(int chunk)
 
 void put_program(Text *t, const char *header)
 {
-    const char **text = NEW(t->a, const char *, c_n_headers);
+    const char **text = nothing_unpacked(t->a);
     for (int i = 0; i < c_n_chunks; i++)
         if (!strcmp(header_of(i), header))
             put(t, "%s\n", unpack_chunk(t->a, text, i));
@@ -76,7 +93,7 @@ static void want_header(Wanted *w, int header)
         return;
     w->header[header] = true;
     for (int i = 0; i < c_n_chunks; i++)
-        if (c_chunk[i].header == header && !c_chunk[i].is_optional)
+        if ((int)c_chunk[i].header == header && !c_chunk[i].is_optional)
             want(w, i);
 }
 
@@ -88,7 +105,7 @@ typedef struct Word {
 static int by_word(const void *key, const void *row)
 {
     const Word *w = key;
-    const char *name = ((const CName *)row)->name;
+    const char *name = c_names + ((const CName *)row)->name;
     int order = strncmp(w->s, name, w->n);
     return order ? order : -(name[w->n] != '\0');
 }
@@ -208,7 +225,7 @@ static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
 
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes)
 {
-    Wanted w = {.arena = t->a, .text = NEW(t->a, const char *, c_n_headers),
+    Wanted w = {.arena = t->a, .text = nothing_unpacked(t->a),
                 .chunk = NEW(t->a, bool, c_n_chunks), .header = NEW(t->a, bool, c_n_headers),
                 .todo = NEW(t->a, int, c_n_chunks), .isa = isa_of(target), .mcu = target->mcu};
     want_header(&w, 0);

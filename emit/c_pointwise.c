@@ -150,7 +150,7 @@ static bool put_letter(const Loop *l, const Node *n, char letter)
 static bool has_name(const char *s)
 {
     for (int i = 0; i < c_n_names; i++)
-        if (!strcmp(c_name[i].name, s))
+        if (!strcmp(c_names + c_name[i].name, s))
             return true;
     return false;
 }

@@ -12,6 +12,7 @@
  * headers that several sets share. */
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,7 @@ typedef struct Isa {
 } Isa;
 
 static Chunk chunk[MAX_CHUNKS];
-static Header header[MAX_HEADERS];
+static Header header[MAX_HEADERS + 1]; /* the last is the dictionary */
 static Isa isa[MAX_ISAS];
 static int n_chunks, n_headers, n_isas, at_header;
 static bool has_steps; /* the steps of the sets are cut */
@@ -352,9 +353,37 @@ static void cut_header(const char *path)
 
 /* -- writing ------------------------------------------------------------------------------- */
 
-/* Prints the chunks of a header, each with its '\0', packed by zlib.  Sets the offset of each
- * chunk. */
-static void put_packed(FILE *out, int of)
+static void put_bytes(FILE *out, const unsigned char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "%s%d,", i % 24 ? "" : "\n    ", s[i]);
+}
+
+/* Prints a text packed by zlib, without its header and checksum, with the dictionary unless that is NULL. */
+static void put_packed(FILE *out, int of, const char *text, const char *dictionary)
+{
+    z_stream s = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)header[of].n};
+    size_t most = compressBound(header[of].n);
+    unsigned char *to = malloc(most);
+    s.next_out = to;
+    s.avail_out = (uInt)most;
+    if (!to ||
+        deflateInit2(&s, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+                     Z_DEFAULT_STRATEGY) != Z_OK ||
+        (dictionary && deflateSetDictionary(&s, (const Bytef *)dictionary,
+                                            (uInt)strlen(dictionary)) != Z_OK) ||
+        deflate(&s, Z_FINISH) != Z_STREAM_END)
+        die("cannot be packed", header[of].name);
+    header[of].n_packed = s.total_out;
+    deflateEnd(&s);
+    fprintf(out, "static const unsigned char text_%d[] = {", of);
+    put_bytes(out, to, header[of].n_packed);
+    fputs("\n};\n", out);
+    free(to);
+}
+
+/* Returns the chunks of a header, each with its '\0', and sets the offset of each chunk. */
+static const char *join(int of)
 {
     size_t n = 0;
     for (int i = 0; i < n_chunks; i++)
@@ -362,21 +391,42 @@ static void put_packed(FILE *out, int of)
             chunk[i].at = n;
             n += strlen(chunk[i].text) + 1;
         }
-    uLongf packed = compressBound(n);
-    unsigned char *text = calloc(n + 1, 1), *to = malloc(packed);
-    if (!text || !to)
+    char *text = calloc(n + 1, 1);
+    if (!text)
         die("no memory", header[of].name);
     for (int i = 0; i < n_chunks; i++)
         if (chunk[i].header == of)
             memcpy(text + chunk[i].at, chunk[i].text, strlen(chunk[i].text));
-    if (compress2(to, &packed, text, n, Z_BEST_COMPRESSION) != Z_OK)
-        die("cannot be packed", header[of].name);
     header[of].n = n;
-    header[of].n_packed = packed;
-    fprintf(out, "static const unsigned char text_%d[] = {", of);
-    for (size_t i = 0; i < packed; i++)
-        fprintf(out, "%s%d,", i % 24 ? "" : "\n    ", to[i]);
-    fputs("\n};\n", out);
+    return text;
+}
+
+/* Returns the texts that have most in common with the others: one header of steps, one that is
+ * written over steps. */
+static const char *make_dictionary(void)
+{
+    static const char *const names[] = {"isa_sse2.h", "conv.h"};
+    enum { MOST = 1 << 15 }; /* the window of zlib */
+    static char text[MOST];
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        for (int i = 0; i < n_chunks; i++) {
+            if (strcmp(header[chunk[i].header].name, names[k]))
+                continue;
+            if (strlen(text) + strlen(chunk[i].text) >= MOST)
+                die("the dictionary is too long", names[k]);
+            strcat(text, chunk[i].text);
+        }
+    return text;
+}
+
+static void put_texts(FILE *out)
+{
+    const char *dictionary = make_dictionary();
+    for (int i = 0; i < n_headers; i++)
+        put_packed(out, i, join(i), dictionary);
+    header[n_headers].name = "";
+    header[n_headers].n = strlen(dictionary);
+    put_packed(out, n_headers, dictionary, NULL);
 }
 
 /* Prints the tables of sets and headers.  The targets use the name "avx2" for "isa_avx2.h". */
@@ -389,7 +439,7 @@ static void put_isas(FILE *out)
                 condition ? condition : "");
     }
     fprintf(out, "};\nconst int c_n_isas = %d;\n\nconst CHeader c_header[] = {\n", n_isas);
-    for (int i = 0; i < n_headers; i++)
+    for (int i = 0; i <= n_headers; i++)
         fprintf(out, "    {\"%s\", %d, %d, text_%d, %zu, %zu},\n", header[i].name, header[i].first,
                 header[i].last, i, header[i].n_packed, header[i].n);
     fprintf(out, "};\nconst int c_n_headers = %d;\n\n", n_headers);
@@ -422,9 +472,12 @@ static void put_names(FILE *out)
             name[n++] = (Name){chunk[i].name[k], i};
     qsort(name, (size_t)n, sizeof *name, by_name);
     fputs("const CName c_name[] = {\n", out);
+    for (int i = 0, at = 0; i < n; at += (int)strlen(name[i++].name) + 1)
+        fprintf(out, "    {%d, %d},\n", at, name[i].chunk);
+    fprintf(out, "};\nconst int c_n_names = %d;\n\nconst char c_names[] = {", n);
     for (int i = 0; i < n; i++)
-        fprintf(out, "    {\"%s\", %d},\n", name[i].name, name[i].chunk);
-    fprintf(out, "    {\"\", 0},\n};\nconst int c_n_names = %d;\n\n", n);
+        put_bytes(out, (const unsigned char *)name[i].name, strlen(name[i].name) + 1);
+    fputs("\n};\n\n", out);
 }
 
 /* Prints an expression on one line: each run of white space becomes one blank. */
@@ -481,8 +534,7 @@ int main(int argc, char **argv)
         cut_header(argv[i]);
     fputs("/* made by emit/embed.c from runtime-lite/kernels */\n#include \"emit/c_chunks.h\"\n\n",
           out);
-    for (int i = 0; i < n_headers; i++)
-        put_packed(out, i);
+    put_texts(out);
     put_isas(out);
     put_chunks(out);
     put_names(out);

@@ -34,7 +34,15 @@ typedef struct EvalHow {
 MUST_USE bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, EvalHow how,
                            Arena *a, EtcTensor **out, EtcTensor **update, Diag *d);
 
-double exact_exp(double x); /* the same bits on every machine, as kernels compute it */
+/* These have the same bits on every machine, as kernels compute them. */
+double exact_exp(double x);
+double exact_log10(double x);
+double exact_sin(double x);
+double exact_cos(double x);
+double exact_pow(double x, double y);
+
+/* Returns how many bytes the widest vectors have for which there are kernels and this CPU runs. */
+int cpu_vector_bytes(void);
 
 /* Loads OpenBLAS; see blas.c.  Returns NULL if that fails, which is reported. */
 const Blas *blas_open(Arena *a, Diag *d);

@@ -217,6 +217,7 @@ typedef struct Ints {
     int64_t outer, n, inner;
     int lo, hi;
     int threads; /* how many threads are used, with the same result; 0: one */
+    int vector_bytes; /* of the functions that are used, with the same result */
     int8_t *q;
     float *scale;
 } Ints;

@@ -25,6 +25,7 @@ Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
     const int64_t all = type_numel(t);
     const int half = 1 << (f->bits - 1);
     Ints k = {.outer = 1, .n = t.dim[axis].value, .inner = 1, .lo = -half, .hi = half - 1};
+    k.vector_bytes = cpu_vector_bytes();
     k.lo += f->bits == 8; /* products of two such fit 15 bits */
     for (int i = 0; i < axis; i++)
         k.outer *= t.dim[i].value;
@@ -63,21 +64,19 @@ static double magnitude(const Ints *k, const float *w, int64_t c)
 
 /* -- errors ------------------------------------------------------------------------------------
  * Most of the time of a build with weights of few bits goes here.  A vector is of scales that are
- * tried side by side; the functions for wider vectors, which some compilers can make of it, give
- * the same bits, as sums have the same lanes and no step is fused. */
-
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
-#define FOR_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_WIDE
-#endif
+ * tried side by side; the functions for wider vectors give the same bits, as sums have the same
+ * lanes and no step is fused. */
 
 typedef double Scales __attribute__((vector_size(8 * N_SCALES)));
 typedef int64_t Mask __attribute__((vector_size(8 * N_SCALES)));
 
 /* Adds to sum[i] the errors of weights i, i + LANES .. of a run. */
-FOR_WIDE static void add_errors(const Ints *k, const float *w, const float *h, int64_t n,
-                                const double scale[N_SCALES], double to[LANES][N_SCALES])
+typedef void Errors(const Ints *k, const float *w, const float *h, int64_t n,
+                    const double scale[N_SCALES], double to[LANES][N_SCALES]);
+
+static inline __attribute__((always_inline)) void
+errors_of(const Ints *k, const float *w, const float *h, int64_t n, const double scale[N_SCALES],
+          double to[LANES][N_SCALES])
 {
     const Scales zero = {0}, lo = zero + k->lo, hi = zero + k->hi;
     const Scales even = zero + 6755399441055744.0; /* rounds, ties to even */
@@ -97,13 +96,38 @@ FOR_WIDE static void add_errors(const Ints *k, const float *w, const float *h, i
     memcpy(to, sum, sizeof sum);
 }
 
+#define ADD_ERRORS(name, vectors)                                                               \
+    vectors static void name(const Ints *k, const float *w, const float *h, int64_t n,          \
+                             const double scale[N_SCALES], double to[LANES][N_SCALES])          \
+    {                                                                                           \
+        errors_of(k, w, h, n, scale, to);                                                       \
+    }
+
+#if defined(__x86_64__)
+ADD_ERRORS(add_errors, __attribute__((cold))) /* only old CPUs call it: small, not fast */
+ADD_ERRORS(add_errors_avx2, __attribute__((target("avx2"))))
+ADD_ERRORS(add_errors_avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
+#else
+ADD_ERRORS(add_errors, )
+#define add_errors_avx2 add_errors
+#define add_errors_avx512 add_errors
+#endif
+
+static Errors *errors_with(int vector_bytes)
+{
+    return vector_bytes == 64   ? add_errors_avx512
+           : vector_bytes == 32 ? add_errors_avx2
+                                : add_errors;
+}
+
 static void squared_errors(const Ints *k, const float *w, const float *h, int64_t c,
                            const double scale[N_SCALES], double error[N_SCALES])
 {
     double sum[LANES][N_SCALES] = {{0}};
+    Errors *add = errors_with(k->vector_bytes);
     for (int64_t o = 0; o < k->outer; o++) {
         const int64_t at = (o * k->n + c) * k->inner;
-        add_errors(k, w + at, h ? h + at : NULL, k->inner, scale, sum);
+        add(k, w + at, h ? h + at : NULL, k->inner, scale, sum);
     }
     for (int s = 0; s < N_SCALES; s++) {
         error[s] = 0;

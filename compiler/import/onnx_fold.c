@@ -5,6 +5,7 @@
  * sizes.  Any other node, or one whose result does not follow from the lists, is imported as
  * usual. */
 #include "compiler/import/onnx.h"
+#include "ir/eval.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static bool number_of(char op, double a, double b, double *out)
            : op == '/' ? a / b
            : op == '<' ? fmin(a, b)
            : op == '>' ? fmax(a, b)
-                       : pow(a, b);
+                       : exact_pow(a, b);
     return op != '%';
 }
 

@@ -1,5 +1,6 @@
 /* onnx_signal.c -- ONNX operators of signals, as products with tables that are made here. */
 #include "compiler/import/onnx.h"
+#include "ir/eval.h"
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ static bool window_of(OnnxNode *n, const double c[3])
     float *v = on_table_of(n, 1, of);
     for (int64_t i = 0; v && i < of; i++) {
         double at = 2 * pi * (double)i / (double)period;
-        v[i] = (float)(c[0] - c[1] * cos(at) + c[2] * cos(2 * at));
+        v[i] = (float)(c[0] - c[1] * exact_cos(at) + c[2] * exact_cos(2 * at));
     }
     return v && on_define(n, 0, on_cast(n, on_floats(n, 1, size, v), t));
 }
@@ -70,12 +71,12 @@ bool onnx_mel_weights(OnnxNode *n)
     if (bands < 1 || v[1] < 1 || v[2] < 1 || v[3] < 0 || v[4] < v[3])
         return onnx_wrong(n, "has a parameter out of range");
     float *m = on_table_of(n, bins, bands);
-    double low = 2595 * log10(1 + v[3] / 700), high = 2595 * log10(1 + v[4] / 700);
+    double low = 2595 * exact_log10(1 + v[3] / 700), high = 2595 * exact_log10(1 + v[4] / 700);
     for (int64_t i = 0; m && i < bands; i++) {
         int64_t at[3];
         for (int k = 0; k < 3; k++) {
             double mel = low + (double)(i + k) * (high - low) / (double)(bands + 2);
-            at[k] = (int64_t)floor((v[1] + 1) * (700 * (pow(10, mel / 2595) - 1)) / v[2]);
+            at[k] = (int64_t)floor((v[1] + 1) * (700 * (exact_pow(10, mel / 2595) - 1)) / v[2]);
             if (at[k] >= bins)
                 return onnx_wrong(n, "has a frequency beyond half the rate");
         }
@@ -119,11 +120,11 @@ static Value *transformed(OnnxNode *n, Value *x, int axis, const Transform *f)
     int64_t in = x->type.dim[axis].value, parts = x->type.dim[last].value;
     double sign = f->is_inverse ? -1 : 1;
     Value *re = part_at(n, x, 0), *im = parts == 2 ? part_at(n, x, 1) : NULL;
-    Value *a = on_matrix(n, re, axis, f->bins, waves(n, f, in, cos, 1));
-    Value *b = on_matrix(n, re, axis, f->bins, waves(n, f, in, sin, -sign));
+    Value *a = on_matrix(n, re, axis, f->bins, waves(n, f, in, exact_cos, 1));
+    Value *b = on_matrix(n, re, axis, f->bins, waves(n, f, in, exact_sin, -sign));
     if (im) {
-        a = on_binary(n, OP_ADD_TENSOR, a, on_matrix(n, im, axis, f->bins, waves(n, f, in, sin, sign)));
-        b = on_binary(n, OP_ADD_TENSOR, b, on_matrix(n, im, axis, f->bins, waves(n, f, in, cos, 1)));
+        a = on_binary(n, OP_ADD_TENSOR, a, on_matrix(n, im, axis, f->bins, waves(n, f, in, exact_sin, sign)));
+        b = on_binary(n, OP_ADD_TENSOR, b, on_matrix(n, im, axis, f->bins, waves(n, f, in, exact_cos, 1)));
     }
     return f->is_half ? a : on_cat(n, a, b, last);
 }

@@ -44,9 +44,25 @@ typedef void EtcPointwise(const void *a, const void *b, const EtcPqr *s, void *y
 typedef void EtcPackedCore(const float *x, const EtcPackedWeight *w, const float *bias, float *y,
                            const EtcPacked *g, void *work);
 
+/* Cores in which models spend little time.  Vectors wider than those of AVX2 would help them
+ * little, so there is no table for these. */
+typedef struct EtcRareCores {
+    void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
+    void (*max_pool_i8)(const void *x, void *y, int is_signed, const EtcPool *g);
+    void (*avg_pool)(const float *x, float *y, const EtcPool *g);
+    void (*avg_pool_i8)(const void *x, void *y, const EtcPool *g, const EtcMean *q);
+    void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
+    void (*grid_sample)(const float *x, const float *grid, float *y, const EtcGrid *g);
+    void (*cumsum)(const float *x, float *y, int64_t outer, int64_t n, int64_t inner);
+    void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
+    EtcPointwise *pointwise[ETC_N_ROWS]; /* the rows for float that compute in double */
+} EtcRareCores;
+
 typedef struct EtcCores {
     const char *name;
-    EtcPointwise *pointwise[ETC_N_ROWS]; /* the rows for float */
+    const EtcRareCores *rare;
+    EtcPointwise *pointwise[ETC_N_ROWS]; /* the other rows for float */
     void (*matmul)(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
                    void *work);
     EtcPackedCore *packed_i4, *packed_i8, *packed_f16;
@@ -54,10 +70,6 @@ typedef struct EtcCores {
                       const EtcAttention *g, void *work);
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work);
-    void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
-    void (*max_pool_i8)(const void *x, void *y, int is_signed, const EtcPool *g);
-    void (*avg_pool)(const float *x, float *y, const EtcPool *g);
-    void (*avg_pool_i8)(const void *x, void *y, const EtcPool *g, const EtcMean *q);
     void (*softmax)(const float *x, float *y, int64_t n, int64_t stride, int is_log);
     void (*sum)(const float *x, int64_t n, EtcSum *s);
     float (*amax)(const float *x, int64_t n, float start);
@@ -66,16 +78,33 @@ typedef struct EtcCores {
                        int64_t rows, int64_t n, float *mean, float *rstd);
     void (*group_norm)(const float *x, const float *weight, const float *bias, float *y,
                        float *mean, float *rstd, const EtcGroupNorm *g);
-    void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);
-    void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
-    void (*grid_sample)(const float *x, const float *grid, float *y, const EtcGrid *g);
-    void (*cumsum)(const float *x, float *y, int64_t outer, int64_t n, int64_t inner);
-    void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
     void (*linear_i8)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,
                       const EtcInteger *q);
     void (*conv_i8)(const void *x, const int8_t *w, void *y, const EtcConv *g, const EtcInteger *q,
                     void *work);
 } EtcCores;
+
+static inline EtcPointwise *etc_row_f32(const EtcCores *cores, EtcRow at)
+{
+    return (cores->pointwise[at] != NULL) ? cores->pointwise[at] : cores->rare->pointwise[at];
+}
+
+/* What the tables hold of a row.  Files may not use each. */
+#define ETC_ISA_LOCAL static __attribute__((unused))
+#define ETC_RUN_UNARY(name, expr)                                                             \
+    ETC_ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,     \
+                                  int64_t n)                                                  \
+    {                                                                                         \
+        (void)b;                                                                              \
+        etc_##name##_f32((const float *)a, s->f32[0], s->f32[1], s->f32[2], (float *)y, n);   \
+    }
+#define ETC_RUN_BINARY(name, expr)                                                            \
+    ETC_ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,     \
+                                  int64_t n)                                                  \
+    {                                                                                         \
+        etc_##name##_f32((const float *)a, (const float *)b, s->f32[0], s->f32[1], s->f32[2], \
+                         (float *)y, n);                                                      \
+    }
 
 /* The rows for double and, if there is one, for int64. */
 #define REAL(name, expr) EtcPointwise etc_row_f64_##name;
@@ -86,6 +115,7 @@ typedef struct EtcCores {
 
 /* The tables, one for each isa_*.c.  Those of wider vectors exist only on x86-64. */
 extern const EtcCores etc_cores_base, etc_cores_avx2, etc_cores_avx512;
+extern const EtcRareCores etc_rare_cores_base, etc_rare_cores_avx2;
 
 /* Returns the i-th table that this CPU can run, from the plainest on, or NULL after the last. */
 const EtcCores *etc_cores_at(int i);
@@ -94,16 +124,26 @@ const EtcCores *etc_cores_at(int i);
  * table defines it, so that the compiler can remove the cores that the file does not call. */
 #if ETC_BUILD_ONE_ISA
 #define ETC_ISA_NAME "one"
+#define ETC_ISA_RARE etc_rare_cores_here
+#define ETC_ISA_RARE_TABLE static const EtcRareCores etc_rare_cores_here
+#include "runtime-lite/kernels/cores_rare.h"
 #define ETC_ISA_TABLE static const EtcCores etc_cores_here
 #include "runtime-lite/kernels/cores_table.h"
 #define ETC_CORES_OF(c) ((void)(c), &etc_cores_here)
+#define ETC_RARE_CORES_OF(c) ((void)(c), &etc_rare_cores_here)
 #else
 #define ETC_CORES_OF(c) ((c)->cores)
+#define ETC_RARE_CORES_OF(c) ((c)->cores->rare)
 #endif
 
 static inline const EtcCores *etc_cores_of(const EtcCall *c)
 {
     return ETC_CORES_OF(c);
+}
+
+static inline const EtcRareCores *etc_rare_cores_of(const EtcCall *c)
+{
+    return ETC_RARE_CORES_OF(c);
 }
 
 #endif

@@ -56,6 +56,6 @@ EtcStatus etc_fft(const EtcCall *c)
     if (etc_numel(work) < floats) {
         return ETC_NO_MEMORY;
     }
-    etc_cores_of(c)->fft((const float *)x->data, (float *)y->data, (float *)work->data, &g);
+    etc_rare_cores_of(c)->fft((const float *)x->data, (float *)y->data, (float *)work->data, &g);
     return ETC_OK;
 }

@@ -54,7 +54,7 @@ EtcStatus etc_grid_sampler(const EtcCall *c)
     if ((x->dtype != ETC_F32) || !etc_is_plain(x) || !etc_is_plain(grid) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
-    etc_cores_of(c)->grid_sample((const float *)x->data, (const float *)grid->data,
+    etc_rare_cores_of(c)->grid_sample((const float *)x->data, (const float *)grid->data,
                                  (float *)y->data, &g);
     return ETC_OK;
 }

@@ -559,7 +559,7 @@ EtcStatus etc_cumsum(const EtcCall *c)
     }
     const int64_t n = (x->rank > 0) ? x->dim[axis] : 1;
     if ((x->dtype == ETC_F32) && (y->dtype == ETC_F32)) {
-        etc_cores_of(c)->cumsum((const float *)x->data, (float *)y->data, outer, n, inner);
+        etc_rare_cores_of(c)->cumsum((const float *)x->data, (float *)y->data, outer, n, inner);
         return ETC_OK;
     }
     for (int64_t i = 0; (etc_numel(x) > 0) && (i < (outer * inner)); i++) {

@@ -223,7 +223,7 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
         }
     }
     if ((st == ETC_OK) && !has_where && is_byte(x)) {
-        etc_cores_of(c)->max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
+        etc_rare_cores_of(c)->max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
         return st;
     }
     st = ((st == ETC_OK) && (etc_kind((int)x->dtype) == ETC_KIND_NONE)) ? ETC_UNSUPPORTED : st;
@@ -235,7 +235,7 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
         return ETC_TOO_MUCH;
     }
     if (!ETC_HAS_WIDE || (x->dtype == ETC_F32)) {
-        etc_cores_of(c)->max_pool((const float *)x->data, (float *)y->data, at, &g, c->scratch);
+        etc_rare_cores_of(c)->max_pool((const float *)x->data, (float *)y->data, at, &g, c->scratch);
     } else {
         max_pool_wide(x, y, at, &g);
     }
@@ -265,7 +265,7 @@ static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTe
         return ETC_TOO_MUCH;
     }
     if (!ETC_HAS_WIDE || (x->dtype == ETC_F32)) {
-        etc_cores_of(c)->avg_pool((const float *)x->data, (float *)y->data, g);
+        etc_rare_cores_of(c)->avg_pool((const float *)x->data, (float *)y->data, g);
     } else {
         avg_pool_wide(x, y, g);
     }
@@ -331,7 +331,7 @@ EtcStatus etc_integer_avg_pool2d(const EtcCall *c)
     }
     const EtcStatus st = shape(x, &g, y);
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
-        etc_cores_of(c)->avg_pool_i8(x->data, y->data, &g, &q);
+        etc_rare_cores_of(c)->avg_pool_i8(x->data, y->data, &g, &q);
     }
     return st;
 }

@@ -137,7 +137,7 @@ EtcStatus etc_upsample_nearest2d(const EtcCall *c)
         return st;
     }
     if (!ETC_HAS_WIDE || (x->dtype == ETC_F32)) {
-        etc_cores_of(c)->upsample_nearest((const float *)x->data, (float *)y->data, &g, c->scratch);
+        etc_rare_cores_of(c)->upsample_nearest((const float *)x->data, (float *)y->data, &g, c->scratch);
     } else {
         nearest(x, y, &g);
     }
@@ -164,7 +164,7 @@ EtcStatus etc_upsample_bilinear2d(const EtcCall *c)
         return st;
     }
     if (!ETC_HAS_WIDE || (x->dtype == ETC_F32)) {
-        etc_cores_of(c)->upsample_linear((const float *)x->data, (float *)y->data, &g, c->scratch);
+        etc_rare_cores_of(c)->upsample_linear((const float *)x->data, (float *)y->data, &g, c->scratch);
     } else {
         const double scale[2] = {ratio_f64(g.ih, g.oh, align, factor[0]),
                                  ratio_f64(g.iw, g.ow, align, factor[1])};

@@ -144,7 +144,7 @@ Test(math, errors_are_as_stated)
         uint32_t at = 0;
         for (int b = 0; b < 1028; b++) { /* 2^32 / 1021 / 4096 */
             at = fill_block(x, at);
-            etc_cores()->pointwise[functions[f].row](x, x, &s, y, BLOCK);
+            etc_row_f32(etc_cores(), functions[f].row)(x, x, &s, y, BLOCK);
             for (int i = 0; i < BLOCK; i++) {
                 double exact = functions[f].exact((double)x[i]);
                 double e = (fabs(exact) < functions[f].from) ? 0.0 : error_of(y[i], exact);
@@ -168,9 +168,9 @@ Test(math, bits_are_the_same_on_every_instruction_set)
         uint32_t at = 7;
         for (int b = 0; b < 1028; b += 8) {
             at = fill_block(x, at) + (7u * 1021u * BLOCK);
-            etc_cores_at(0)->pointwise[functions[f].row](x, x, &s, y, BLOCK - 3);
+            etc_row_f32(etc_cores_at(0), functions[f].row)(x, x, &s, y, BLOCK - 3);
             for (int t = 1; etc_cores_at(t) != NULL; t++) {
-                etc_cores_at(t)->pointwise[functions[f].row](x, x, &s, z, BLOCK - 3);
+                etc_row_f32(etc_cores_at(t), functions[f].row)(x, x, &s, z, BLOCK - 3);
                 for (int i = 0; i < (BLOCK - 3); i++) {
                     cr_assert((memcmp(&y[i], &z[i], sizeof y[i]) == 0) ||
                                   (isnan(y[i]) && isnan(z[i])),
