@@ -16,19 +16,20 @@ typedef struct Blocks {
 struct McuSet {
     const char *name; /* the X of kernels/mcu_X.h */
     Blocks conv, linear;
-    int64_t panel_bytes, line_bytes, pixel_bytes; /* the size of a term in a panel, of an
+    int64_t panel_bytes, line_bytes, number_bytes; /* the size of a term in a panel, of an
                                                      element of a linear layer's x, and of
-                                                     a pixel in a picture */
+                                                     a number of a picture */
     int64_t pair_bytes;                           /* the size of two taps of a row: ETC_MCU_TAPS */
     bool counts_from_0; /* x is unsigned */
-    bool has_windows;   /* it has etc_mcu_windows, etc_mcu_strips and etc_mcu_sum_4 */
+    bool has_strips;    /* it has etc_mcu_strips and etc_mcu_sum_4 */
+    bool holds_points;  /* the weights of a convolution's channel are between its start and its factor */
     int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, true, false, 1},
-    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, false, true, 0},
-    {"dsp", {2, 4, 8, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, false, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, true, false, false, 1},
+    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, false, true, false, 0},
+    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -50,6 +51,7 @@ typedef struct Points {
     int64_t x_zero, zero, lo, hi;
     bool x_is_signed, y_is_signed;
     bool is_stretched; /* the weights are not those of the graph */
+    int32_t *start, *by; /* for each channel, and zeros up to a multiple of four */
 } Points;
 
 static double number(const Node *n, const char *name)
@@ -114,25 +116,37 @@ static int64_t blocks_of(int64_t n, int64_t size)
 }
 
 /* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
- * channel are [terms / area][area] in the file, and are transposed to [area][terms / area].  Sets
- * *bytes to the size of a group. */
+ * channel are [terms / area][area] in the file, and are transposed to [area][wide], with zeros
+ * behind the terms of an element.  If holds_points is set, a block has one channel, whose start is before its weights and whose factor
+ * is behind them.  Sets *bytes to the size of a group. */
 static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area,
-                               int64_t *bytes)
+                               int64_t wide, bool holds_points, int64_t *bytes)
 {
     const int8_t *from = p->weights;
-    int64_t k = blocks_of(p->terms, b->multiple) * b->multiple, each = p->channels / p->groups;
-    *bytes = blocks_of(each, b->channels) * b->channels * k;
+    const int64_t k = blocks_of(area * wide, b->multiple) * b->multiple;
+    const int64_t each = p->channels / p->groups;
+    const int64_t before = holds_points ? 4 : 0, block = b->channels * k + 2 * before;
+    *bytes = blocks_of(each, b->channels) * block;
     assert(from && b->multiple % b->terms == 0 && p->terms % area == 0);
+    assert(!holds_points || b->channels == 1);
     int8_t *to = NEW(e->a, int8_t, p->groups * *bytes + 1);
-    for (int64_t c = 0; c < p->channels; c++)
-        for (int64_t i = 0; i < p->terms; i++) {
-            int64_t t = i % area * (p->terms / area) + i / area, at = c % each;
-            int64_t block = at / b->channels * (k / b->terms) + t / b->terms;
-            at = (block * b->channels + at % b->channels) * b->terms + t % b->terms;
-            to[c / each * *bytes + at] = (int8_t)(uint8_t)(*from++ + b->add);
+    for (int64_t c = 0; c < p->channels; c++) {
+        int8_t *at = to + c / each * *bytes + c % each / b->channels * block;
+        if (holds_points) {
+            memcpy(at, &p->start[c], 4);
+            memcpy(at + 4 + k, &p->by[c], 4);
         }
+        at += before + c % each % b->channels * b->terms;
+        for (int64_t i = 0; i < p->terms; i++) {
+            int64_t t = i % area * wide + i / area;
+            if (holds_points) /* terms 0, 2, 1, 3 */
+                t = t / 4 * 4 + t % 2 * 2 + t / 2 % 2;
+            t = t / b->terms * b->channels * b->terms + t % b->terms;
+            at[t] = (int8_t)(uint8_t)(*from++ + b->add);
+        }
+    }
     return made_array(e, wish_of(arg_value(p->n, "weight")), "blocks", ETC_I8,
-                        p->groups * *bytes, to);
+                      p->groups * *bytes, to);
 }
 
 /* Makes an array of the weights of a depthwise convolution as etc_mcu_strips needs them, and
@@ -150,14 +164,14 @@ static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *
     return made_array(e, wish_of(w), "strips", ETC_I8, p->channels * *bytes, to);
 }
 
-/* Makes arrays of the start and the factor of each channel, filled with zeros up to a whole block.
- * Returns false if a sum could overflow 32 bits, or a factor does not fit into 32 bits. */
-static bool make_points(Emit *e, const Points *p, const McuSet *set, const char *wish,
-                        const char *name[2])
+/* Computes the start and the factor of each channel.  Returns false if a sum could overflow 32
+ * bits, or a factor does not fit into 32 bits. */
+static bool make_points(Emit *e, Points *p, const McuSet *set)
 {
     int64_t n = blocks_of(p->channels, 4) * 4, most = 255 * 128 * p->terms;
     int64_t turn = set->counts_from_0 ? (p->x_is_signed ? 128 : 0) : (p->x_is_signed ? 0 : -128);
-    int32_t *start = NEW(e->a, int32_t, n), *by = NEW(e->a, int32_t, n);
+    p->start = NEW(e->a, int32_t, n);
+    p->by = NEW(e->a, int32_t, n);
     for (int64_t c = 0; c < p->channels; c++) {
         double scale = (double)p->scales[c], ratio = scale / p->scale;
         double from = p->bias && scale > 0 ? nearbyint((double)p->bias[c] / scale) : 0;
@@ -165,12 +179,19 @@ static bool make_points(Emit *e, const Points *p, const McuSet *set, const char 
         if (!(ratio >= 0) || ratio >= 0.4999999 || !(fabs(from) + (double)most < 2147483647.0) ||
             (p->bias && p->bias[c] != 0 && !(scale > 0)))
             return false;
-        start[c] = (int32_t)from;
-        by[c] = (int32_t)nearbyint(ratio * 2147483648.0) * (1 << set->by_shift);
+        p->start[c] = (int32_t)from;
+        p->by[c] = (int32_t)nearbyint(ratio * 2147483648.0) * (1 << set->by_shift);
     }
-    name[0] = made_array(e, wish, "start", ETC_I32, n, start);
-    name[1] = made_array(e, wish, "by", ETC_I32, n, by);
     return true;
+}
+
+/* Makes arrays of the starts and factors, and sets their names. */
+static void name_points(Emit *e, const Points *p, const char *name[2])
+{
+    const int64_t n = blocks_of(p->channels, 4) * 4;
+    const char *const wish = wish_of(arg_value(p->n, "weight"));
+    name[0] = made_array(e, wish, "start", ETC_I32, n, p->start);
+    name[1] = made_array(e, wish, "by", ETC_I32, n, p->by);
 }
 
 static void put_points(Function *f, const Points *p, const char *const name[2], bool turns_x)
@@ -200,14 +221,16 @@ static Image image_of(const Value *v)
 }
 
 static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const int64_t *kernel,
-                         const int64_t *stride, const int64_t *pad, const int64_t more[3])
+                         const int64_t *stride, const int64_t *pad, const int64_t more[4])
 {
     put(&f->body, "    /* ic, ih, iw; oc, oh, ow; kernel, stride, padding; terms, byte of padding, "
-        "rows at a time */\n"
-        "    const EtcMcuConv g = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n",
+        "rows or\n     * columns at a time, numbers of a pixel */\n"
+        "    const EtcMcuConv g = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, "
+        "%d};\n",
         (int)c[0], (int)x.h, (int)x.w, (int)c[1], (int)y.h, (int)y.w, (int)kernel[0],
         (int)kernel[1], (int)stride[0], (int)stride[1], (int)pad[0], (int)pad[1], (int)more[0],
-        (int)more[1], (int)more[2]);
+        (int)more[1], (int)more[2],
+        (int)more[3]);
 }
 
 /* Says how a convolution is computed: with which core, weights, scratch (`bytes`), and fields of
@@ -215,6 +238,8 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
 typedef struct Plan {
     const char *core, *weights;
     int64_t k, band, bytes, group_bytes; /* group_bytes: the size of the weights of a group */
+    int64_t wide;                        /* the numbers of a pixel of the windows */
+    bool holds_points;                   /* the weights contain the starts and factors */
 } Plan;
 
 /* Prints calls of a core for each image of a batch, and for each group of channels. */
@@ -230,17 +255,21 @@ static void put_images(Function *f, const Points *p, const Plan *plan)
         from = arena_printf(f->e->a, "%s + (i * %d)", from, x_bytes);
         to = arena_printf(f->e->a, "%s + (i * %d)", to, y_bytes);
     }
+    const bool is_part = p->groups > 1 && !plan->holds_points;
     if (p->groups > 1) {
-        const int each = (int)(p->channels / p->groups);
         const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
         weights = arena_printf(f->e->a, "%s + (%s * %d)", weights, at, (int)plan->group_bytes);
+    }
+    if (is_part) {
+        const int each = (int)(p->channels / p->groups);
+        const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
         put(&f->body,
             "    const EtcMcu part = {q.start + (%s * %d), q.by + (%s * %d), q.zero, q.lo, "
             "q.hi, q.x_flip, q.y_flip};\n    ",
             at, each, at, each);
     }
     put(&f->body, "    %s(%s, %s, %s, &g, &%s, work);\n", plan->core, from, weights, to,
-        p->groups > 1 ? "part" : "q");
+        is_part ? "part" : "q");
     put(&f->body, parts > 1 ? "    }\n" : "");
 }
 
@@ -257,6 +286,17 @@ static const char *put_stretched(Emit *e, const Points *p)
     return made_array(e, wish_of(arg_value(p->n, "weight")), "taps", ETC_I8, n, data);
 }
 
+/* Makes an array of the weights of a depthwise convolution as etc_mcu_nine needs them, and returns
+ * its name. */
+static const char *put_nine(Emit *e, const Points *p)
+{
+    static const int tap[12] = {0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8};
+    int8_t *to = NEW(e->a, int8_t, p->channels * 12);
+    for (int64_t i = 0; i < p->channels * 12; i++)
+        to[i] = p->weights[i / 12 * 9 + tap[i % 12]];
+    return made_array(e, wish_of(arg_value(p->n, "weight")), "nine", ETC_I8, p->channels * 12, to);
+}
+
 /* Plans a convolution with etc_mcu_depthwise.  It computes so many rows of y at a time that a
  * picture of one channel takes about 6 KiB. */
 static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
@@ -264,11 +304,15 @@ static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Co
 {
     enum { MOST = 6144 };
     const int64_t slack = 16 + 4 * c->stride[1];
-    int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->pixel_bytes;
+    int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->number_bytes;
     int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
     to->core = "etc_mcu_depthwise";
-    to->weights = p->is_stretched ? put_stretched(e, p)
-                                  : constant_name(e, arg_value(p->n, "weight")->state);
+    const bool is_nine = set->pair_bytes && c->kernel[0] == 3 && c->kernel[1] == 3 &&
+                         c->stride[0] == c->stride[1] && c->stride[0] <= 2;
+    to->k = is_nine ? 12 : p->terms;
+    to->weights = is_nine           ? put_nine(e, p)
+                  : p->is_stretched ? put_stretched(e, p)
+                                    : constant_name(e, arg_value(p->n, "weight")->state);
     to->band = band > y.h ? y.h : band < 1 ? 1 : band;
     to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + slack +
                 c->kernel[0] * blocks_of(c->kernel[1], 2) * set->pair_bytes;
@@ -290,12 +334,25 @@ static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *
 
 /* Returns the columns of y that are computed at a time.  The rows of their windows take about 2
  * KiB. */
-static int64_t columns_of(const Conv *c, int64_t channels, Image y)
+static int64_t columns_of(const Conv *c, int64_t pixel_bytes, Image y)
 {
     enum { MOST = 2048 };
-    int64_t width = MOST / (c->kernel[0] * channels);
+    int64_t width = MOST / (c->kernel[0] * pixel_bytes);
     int64_t columns = (width - c->kernel[1]) / c->stride[1] + 1;
     return columns >= y.w ? y.w : columns < 8 ? least(8, y.w) : columns / 4 * 4;
+}
+
+/* Returns the numbers that a pixel of the windows has.  If a set of steps holds the points, each row
+ * of a window should have pairs of terms: else it is copied twice, with two instructions for a
+ * term, and odd channels are converted one by one.  Terms more than that take an instruction for
+ * each channel of y. */
+static int64_t wide_of(const McuSet *set, const Points *p, const Conv *c, int64_t channels)
+{
+    const int64_t area = c->kernel[0] * c->kernel[1], multiple = set->conv.multiple;
+    const int64_t wide = channels + c->kernel[1] * channels % 2;
+    const int64_t more = area * wide - blocks_of(area * channels, multiple) * multiple;
+    const bool pays = more * (p->channels / p->groups) < 3 * area * channels + 8 * c->kernel[0];
+    return set->holds_points && pays ? wide : channels;
 }
 
 static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
@@ -304,10 +361,14 @@ static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv
     enum { SLACK = 16 };
     int64_t area = c->kernel[0] * c->kernel[1], channels = p->terms / area;
     to->core = "etc_mcu_windows";
-    to->weights = put_weights(e, p, &set->conv, area, &to->group_bytes);
-    to->band = columns_of(c, channels, y);
-    to->bytes = to->k * (set->panel_bytes + 1) + SLACK + 4 * p->channels +
-                c->kernel[0] * ((to->band - 1) * c->stride[1] + c->kernel[1]) * channels + SLACK;
+    to->wide = wide_of(set, p, c, channels);
+    to->k = blocks_of(area * to->wide, set->conv.multiple) * set->conv.multiple;
+    to->weights = put_weights(e, p, &set->conv, area, to->wide, set->holds_points,
+                              &to->group_bytes);
+    to->band = columns_of(c, to->wide * set->number_bytes, y);
+    to->bytes = to->k * (set->panel_bytes + set->number_bytes) + SLACK + 4 * p->channels +
+                c->kernel[0] * ((to->band - 1) * c->stride[1] + c->kernel[1]) * to->wide *
+                    set->number_bytes + SLACK;
 }
 
 static bool is_pointwise(const Conv *c, Image y)
@@ -319,7 +380,7 @@ static bool is_pointwise(const Conv *c, Image y)
 }
 
 /* Returns whether etc_mcu_strips can compute a depthwise convolution. */
-static bool has_strips(const Conv *c)
+static bool fits_strip(const Conv *c)
 {
     return c->kernel[0] <= 4 && c->kernel[1] <= 4 && c->stride[1] <= 2;
 }
@@ -337,19 +398,20 @@ static bool is_planewise(const Points *p, const Conv *c)
 static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y)
 {
     int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
-    Plan to = {.k = k, .band = y.h};
+    Plan to = {.k = k, .band = y.h, .wide = 1};
     const bool is_depthwise = is_planewise(p, c);
-    if (is_depthwise && set->has_windows && has_strips(c))
+    if (is_depthwise && set->has_strips && fits_strip(c))
         plan_strips(e, p, c, y, &to);
     else if (is_depthwise)
         plan_depthwise(e, set, p, c, y, &to);
-    else if (set->has_windows && !is_pointwise(c, y))
+    else if (!is_pointwise(c, y))
         plan_windows(e, set, p, c, y, &to);
     else {
-        to.core = is_pointwise(c, y) ? "etc_mcu_pointwise" : "etc_mcu_conv";
-        to.weights = put_weights(e, p, &set->conv, 1, &to.group_bytes);
-        to.bytes = k * (set->panel_bytes + 1) + 4 + (y.h * y.w < 4 ? 4 * p->channels : 0);
+        to.core = "etc_mcu_pointwise";
+        to.weights = put_weights(e, p, &set->conv, 1, p->terms, set->holds_points, &to.group_bytes);
+        to.bytes = k * set->panel_bytes;
     }
+    to.holds_points = set->holds_points && to.group_bytes > 0;
     return to;
 }
 
@@ -386,7 +448,7 @@ static void count_conv(Function *f, const McuSet *set, const Points *p, const Pl
                        int64_t images)
 {
     const int64_t channels = blocks_of(p->channels / p->groups, set->conv.channels);
-    const int64_t columns = set->has_windows ? blocks_of(y.w, 4) * 4 : y.w;
+    const int64_t columns = set->has_strips ? blocks_of(y.w, 4) * 4 : y.w;
     if (plan->group_bytes) {
         const int64_t panels = blocks_of(y.h * y.w, 4) * 4;
         f->terms = (double)images * (double)panels * (double)(p->groups * plan->k);
@@ -403,19 +465,21 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
     const McuSet *set = mcu_set_find(f->e->target->mcu);
     Points p;
     Conv c;
-    const char *name[2];
+    const char *name[2] = {"NULL", "NULL"};
     *done = false;
     if (!set || !conv_read(n, &c) || !conv_as_image(&c) || !read_points(f, n, &p) ||
         !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || !stretch(f->e, &p, &c))
         return true;
-    const Value *w = arg_value(n, "weight"), *xv = arg_value(n, "input");
+    const Value *xv = arg_value(n, "input");
     p.groups = is_planewise(&p, &c) ? 1 : c.groups;
-    if (!make_points(f->e, &p, set, wish_of(w), name))
+    if (!make_points(f->e, &p, set))
         return true;
     Image x = image_of(xv), y = image_of(n->out[0]);
     const Plan plan = plan_conv(f->e, set, &p, &c, y);
+    if (!plan.holds_points)
+        name_points(f->e, &p, name);
     put_geometry(f, (int64_t[]){xv->type.dim[1].value / p.groups, p.channels / p.groups}, x, y,
-                 c.kernel, c.stride, c.pad, (int64_t[]){plan.k, p.x_zero & 0xff, plan.band});
+                 c.kernel, c.stride, c.pad, (int64_t[]){plan.k, p.x_zero & 0xff, plan.band, plan.wide});
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
     put_images(f, &p, &plan);
     use_work(f, plan.bytes);
@@ -431,13 +495,14 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     const char *name[2];
     *done = false;
     if (!set || !read_points(f, n, &p) || (set->linear.add && p.terms > 32768) ||
-        !make_points(f->e, &p, set, wish_of(arg_value(n, "weight")), name))
+        !make_points(f->e, &p, set))
         return true;
+    name_points(f->e, &p, name);
     const Value *x = arg_value(n, "input");
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
     int64_t bytes;
-    const char *weights = put_weights(f->e, &p, &set->linear, 1, &bytes);
+    const char *weights = put_weights(f->e, &p, &set->linear, 1, p.terms, false, &bytes);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
@@ -515,7 +580,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
     name[1] = made_array(f->e, yv->name, "by", ETC_I32, 1, factor);
     int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
     put_geometry(f, (int64_t[]){planes, planes}, x, y, w->kernel, w->stride, w->pad,
-                 (int64_t[]){count, shift, 1});
+                 (int64_t[]){count, shift, 1, 1});
     put_points(f, &p, name, !p.x_is_signed);
     put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
         f->name_of[yv->index]);
@@ -535,7 +600,7 @@ bool emit_mcu_max(Function *f, const Node *n, const Pool *w, bool *done)
     const Image x = image_of(xv);
     const int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
     put_geometry(f, (int64_t[]){planes, planes}, x, image_of(yv), w->kernel, w->stride, w->pad,
-                 (int64_t[]){0, 0, 1});
+                 (int64_t[]){0, 0, 1, 1});
     put(&f->body, "    etc_mcu_max(%s, %s, &g, work);\n", function_pointer(f, xv),
         f->name_of[yv->index]);
     use_work(f, x.w);
@@ -630,7 +695,7 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
     *done = bits > 0;
     if (*done)
         put_pair(f, &s, y,
-                 mcu_set_find(f->e->target->mcu)->has_windows ? "etc_mcu_sum_4" : "etc_mcu_sum",
+                 mcu_set_find(f->e->target->mcu)->has_strips ? "etc_mcu_sum_4" : "etc_mcu_sum",
                  arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by, 3, bits);
     return true;
 }

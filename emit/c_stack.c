@@ -41,7 +41,7 @@ static const struct {
     {"etc_mcu_strips", {0, 0, 160}},
     {"etc_mcu_sum", {48, 40, 0}},
     {"etc_mcu_sum_4", {0, 0, 40}},
-    {"etc_mcu_windows", {0, 0, 280}},
+    {"etc_mcu_windows", {280, 280, 280}},
     {"etc_min_i32", {16, 16, 16}},
     {"etc_norm_i8", {120, 112, 112}},
     {"etc_softmax_i8", {80, 64, 64}},

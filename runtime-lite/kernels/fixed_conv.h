@@ -5,42 +5,6 @@
 
 #include "runtime-lite/kernels/mcu_plain.h"
 
-/* Copies the terms of one output pixel into `line`.  x: the image. */
-ETC_OUTLINE void etc_mcu_gather(const uint8_t *x, const EtcMcuConv *g, int32_t pixel, uint8_t *line)
-{
-    const int32_t oy = pixel / g->ow, iy = (oy * g->sh) - g->ph;
-    const int32_t ix = ((pixel - (oy * g->ow)) * g->sw) - g->pw;
-    const int32_t y0 = etc_max_i32(0, -iy), y1 = etc_min_i32(g->kh, g->ih - iy);
-    const int32_t x0 = etc_max_i32(0, -ix), x1 = etc_min_i32(g->kw, g->iw - ix);
-    const int32_t skip = (g->kh - y1 + y0) * g->kw, plane = (g->ih - y1 + y0) * g->iw;
-    if (((y1 - y0) < g->kh) || ((x1 - x0) < g->kw)) {
-        __builtin_memset(line, g->pad, (size_t)(g->ic * g->kh * g->kw));
-    }
-    x += ((iy + y0) * g->iw) + ix;
-    line += y0 * g->kw;
-    if (((x1 - x0) == 3) && ((y1 - y0) == 3) && ((g->kw * g->kh) == 9) && ((ix + 3) < g->iw)) {
-        const int32_t iw = g->iw, next = g->ih * iw;
-        for (const uint8_t *const end = x + (g->ic * next); x < end; x += next) {
-            etc_mcu_three(x, line);
-            etc_mcu_three(x + iw, line + 3);
-            etc_mcu_three(x + (2 * iw), line + 6);
-            line += 9;
-        }
-        return;
-    }
-    for (int32_t c = 0; c < g->ic; c++) {
-        for (int32_t i = y0; i < y1; i++) {
-            for (int32_t t = x0; t < x1; t++) {
-                line[t] = x[t];
-            }
-            x += g->iw;
-            line += g->kw;
-        }
-        x += plane;
-        line += skip;
-    }
-}
-
 /* Computes y[oc][oh * ow] of one image for a 1x1 kernel with stride 1 and no padding.  y has at
  * least four pixels.  work: a panel. */
 ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
@@ -51,41 +15,147 @@ ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, cons
     for (int32_t j = 0; j < n; j += 4) {
         const int32_t p = etc_min_i32(j, n - 4); /* the last four may overlap those before */
         etc_mcu_planes((const uint8_t *)x + p, n, g->ic, g->k, q->x_flip, work);
+#if ETC_MCU_SINGLE
+        if (j == (n - 1)) {
+            etc_mcu_single(work, w, (int8_t *)y + j, n, g->k, g->oc, q);
+            break;
+        }
+#endif
         etc_mcu_tiles(work, w, (int8_t *)y + p, n, g->k, g->oc, q);
     }
     etc_mcu_finish((uint8_t *)y, n * g->oc, q);
 }
 
-/* Computes y[oc][oh * ow] of one image.  work: a panel, k + 4 bytes and, if y has fewer than four
- * pixels, four bytes per channel. */
-ETC_OUTLINE void etc_mcu_conv(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
-                              const EtcMcu *q, void *work)
+/* The rows of x that windows of a row of y read, as a ring: row iy is in slot (iy + ph) % kh. */
+typedef struct EtcMcuRing {
+    EtcMcuPixel *rows; /* [kh][width][wide] */
+    int32_t pitch, all; /* the numbers of a row, and of all rows */
+    int32_t first; /* the column of x that a row starts with; negative: padding */
+    int32_t next;  /* the next row of x to take in */
+    int32_t top;   /* where the slot of the windows' upper row begins */
+    int32_t kh, run, step; /* rows of a window, numbers of its row, and from window to window */
+} EtcMcuRing;
+
+ETC_INLINE void etc_mcu_fill(EtcMcuPixel *to, int32_t n, EtcMcuPixel pad)
 {
-    const int32_t n = g->oh * g->ow;
-    uint8_t *line = (uint8_t *)work + ETC_MCU_PANEL(g->k), *to = (uint8_t *)y;
-    int32_t plane = n;
-    __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
-    if (n < 4) {
-        to = line + g->k + 4;
-        plane = 4;
+    for (int32_t i = 0; i < n; i++) {
+        to[i] = pad;
     }
-    for (int32_t j = 0; j < n; j += 4) {
-        const int32_t p = ((j + 4) <= n) ? j : etc_max_i32(n - 4, 0); /* the last may overlap */
-        for (int32_t i = 0; i < 4; i++) {
-            etc_mcu_gather((const uint8_t *)x, g, etc_min_i32(p + i, n - 1), line);
-            etc_mcu_slot(line, g->k, q->x_flip, i, work);
+}
+
+/* Takes in the rows of x that windows with the upper row `top` read.  Rows outside x become
+ * padding. */
+ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu *q, int32_t top,
+                             EtcMcuRing *r)
+{
+    const int32_t from = etc_max_i32(0, r->first);
+    const int32_t n = etc_min_i32(g->iw, r->first + (r->pitch / g->wide)) - from;
+    for (r->next = etc_max_i32(r->next, top); r->next < (top + g->kh); r->next++) {
+        EtcMcuPixel *to = r->rows + (((r->next + g->ph) % g->kh) * r->pitch);
+        if ((r->next < 0) || (r->next >= g->ih)) {
+            etc_mcu_fill(to, r->pitch, etc_mcu_byte((uint32_t)g->pad ^ q->x_flip));
+        } else if (n > 0) {
+            etc_mcu_pixels(x + (r->next * g->iw) + from, g, n, q->x_flip,
+                           to + ((from - r->first) * g->wide));
         }
-        etc_mcu_tiles(work, w, (int8_t *)to + p, plane, g->k, g->oc, q);
     }
-    for (int32_t i = 0; (n < 4) && (i < (n * g->oc)); i++) {
-        ((uint8_t *)y)[i] = to[((i / n) * 4) + (i % n)];
+    r->top = ((top + g->ph) % g->kh) * r->pitch;
+}
+
+/* Returns the place one row below `at` in the ring. */
+ETC_INLINE int32_t etc_mcu_below(const EtcMcuRing *r, int32_t at, int32_t column)
+{
+    at += r->pitch;
+    return ((at - column) < r->all) ? at : (at - r->all);
+}
+
+/* Copies n windows, the first one at number `column` of the ring's rows, to as many pixels of a
+ * panel.  `line` holds a window in between if its rows do not fill whole steps. */
+ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, int32_t k,
+                                EtcMcuPixel *line, uint8_t *panel)
+{
+    const int32_t run = r->run, step = r->step;
+    int32_t at = r->top + column;
+    if ((run % ETC_MCU_RUN) == 0) {
+        for (int32_t i = r->kh; i > 0; i--) {
+            const EtcMcuPixel *from = r->rows + at;
+            uint8_t *to = panel;
+            for (int32_t left = n; left > 0; left--) {
+                etc_mcu_spread(from, run, to);
+                from += step;
+                to += ETC_MCU_SLOT;
+            }
+            panel += ETC_MCU_PANEL(run);
+            at = etc_mcu_below(r, at, column);
+        }
+        return;
     }
-    etc_mcu_finish((uint8_t *)y, n * g->oc, q);
+    for (; n > 0; n--, panel += ETC_MCU_SLOT) {
+        EtcMcuPixel *to = line;
+        for (int32_t i = r->kh, from = at; i > 0; i--, to += run) {
+            etc_mcu_copy(r->rows + from, run, to);
+            from = etc_mcu_below(r, from, column);
+        }
+        etc_mcu_spread(line, k, panel);
+        column += step;
+        at += step;
+    }
+}
+
+/* Computes y[oc][oh * ow] of one image.  work: a panel, k numbers and 16 bytes, four bytes for
+ * each channel of y, kh rows of the pixels that g->band columns of y read, and 16 bytes. */
+ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
+                                 const EtcMcu *q, void *work)
+{
+    uint8_t *panel = (uint8_t *)work, *const behind = panel + ETC_MCU_PANEL(g->k);
+    EtcMcuPixel *line = (EtcMcuPixel *)(void *)behind;
+    int8_t *some = (int8_t *)(line + g->k) + 16;
+    const int32_t plane = g->oh * g->ow;
+    EtcMcuRing r;
+    r.kh = g->kh;
+    r.run = g->kw * g->wide;
+    r.step = g->sw * g->wide;
+    r.rows = (EtcMcuPixel *)(void *)(some + (4 * g->oc));
+    __builtin_memset(work, 0, (size_t)((uint8_t *)some - panel));
+    for (int32_t ox = 0; ox < g->ow; ox += g->band) {
+        const int32_t columns = etc_min_i32(g->band, g->ow - ox);
+        int32_t n = 0; /* the pixels in the panel */
+        r.pitch = (((columns - 1) * g->sw) + g->kw) * g->wide;
+        r.first = (ox * g->sw) - g->pw;
+        r.next = -g->ph;
+        r.all = g->kh * r.pitch;
+        etc_mcu_fill(r.rows, r.all, etc_mcu_byte((uint32_t)g->pad ^ q->x_flip));
+        for (int32_t oy = 0; oy < g->oh; oy++) {
+            int8_t *to = (int8_t *)y + (oy * g->ow) + ox;
+            etc_mcu_turn((const uint8_t *)x, g, q, (oy * g->sh) - g->ph, &r);
+            for (int32_t i = 0, more; i < columns; i += more) {
+                more = etc_min_i32(4 - n, columns - i);
+                etc_mcu_gather(&r, i * r.step, more, g->k, line, panel + (ETC_MCU_SLOT * n));
+                n += more;
+                const int is_last = ((i + more) == columns) &&
+                                    ((columns < g->ow) || (oy == (g->oh - 1)));
+                int8_t *const at = to + i + more - n;
+                if (n == 4) {
+                    etc_mcu_tiles(panel, w, at, plane, g->k, g->oc, q);
+                    n = 0;
+                } else if (is_last) {
+                    etc_mcu_tiles(panel, w, some, 4, g->k, g->oc, q);
+                    for (int32_t c = 0; c < g->oc; c++) {
+                        for (int32_t t = 0; t < n; t++) {
+                            at[(c * plane) + t] = some[(4 * c) + t];
+                        }
+                    }
+                    n = 0;
+                }
+            }
+        }
+    }
+    etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
 }
 
 /* Copies `under` rows of a channel, from row iy on, into a picture that is already filled with
  * padding. */
-ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t under,
+ETC_OUTLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t under,
                                 uint32_t flip, EtcMcuPixel *to)
 {
     const int32_t pitch = etc_mcu_pitch(g), n = etc_min_i32(g->iw, pitch - g->pw);
@@ -99,8 +169,8 @@ ETC_INLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t i
     }
 }
 
-/* Computes a convolution with one input channel per group; w[oc][kh * kw].  work: the ETC_MCU_TAPS
- * bytes of etc_mcu_plane, the picture that g->band rows of y read, and some bytes after it. */
+/* Computes a convolution with one input channel per group; w has g->k bytes for each channel of y.
+ * work: the ETC_MCU_TAPS bytes of etc_mcu_plane, the picture that g->band rows of y read, and some bytes after it. */
 ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
@@ -120,7 +190,7 @@ ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, cons
                 from += g->ih * g->iw;
                 left = each;
             }
-            etc_mcu_plane(picture, w + (c * g->kh * g->kw), g, rows, q, c, to, work);
+            etc_mcu_plane(picture, w + (c * g->k), g, rows, q, c, to, work);
             to += g->oh * g->ow;
         }
     }
@@ -160,12 +230,12 @@ ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, c
                              int32_t fraction, const EtcMcu *q)
 {
     const int8_t *x0 = (const int8_t *)a, *x1 = (const int8_t *)b;
-    const int32_t by0 = by[0], by1 = by[1], from = by[2], lo = q->lo, hi = q->hi;
+    const int32_t by0 = by[0], by1 = by[1], from = by[2];
     int8_t *to = (int8_t *)y;
     for (const int8_t *const end = x0 + n; x0 < end; x0++, x1++, to++) {
-        const int32_t v = ((*x0 * by0) + (*x1 * by1) + from) >> fraction;
-        *to = (int8_t)((v < lo) ? lo : ((v > hi) ? hi : v));
+        *to = etc_mcu_clamp((from + (*x0 * by0) + (*x1 * by1)) >> fraction);
     }
+    etc_mcu_finish((uint8_t *)y, n, q);
 }
 
 /* Computes y = ((a + by[0]) * (b + by[1]) * by[2] + by[3]) >> fraction, clamped to y's range, for n

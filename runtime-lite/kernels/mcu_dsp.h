@@ -1,9 +1,11 @@
 /* mcu_dsp.h -- Cortex-M4, M7 and M33, which have instructions that add two products of 16 bits.
  *
- * Weights are stored as [channels / 2][k / 4][2][4]; zeros stand in the place of a channel that
- * an odd number of channels lacks.  A panel is [k / 4][4 pixels][4 numbers of 16 bits].  The
- * four numbers are those of terms 0, 2, 1, 3, as SXTB16 makes them of four bytes.  Inner steps
- * are assembly, because gcc 12 hoists loads and then spills registers. */
+ * Weights of a convolution are stored as [channels][k / 4][4], with terms 0, 2, 1, 3 in this order,
+ * so that SXTB16 makes pairs of terms of them.  A channel's start is before them and its factor
+ * behind them.  A panel is [k / 2][4 pixels][2 numbers of 16 bits].  Weights of a linear layer are
+ * [channels / 2][k / 4][2][4]; zeros stand in the place of a channel that an odd number of
+ * channels lacks.  Inner steps are assembly, because gcc 12 hoists loads and then spills
+ * registers. */
 #ifndef ETC_MCU_DSP_H
 #define ETC_MCU_DSP_H
 
@@ -13,6 +15,9 @@ typedef int16_t EtcMcuPixel;
 
 #define ETC_MCU_PANEL(k) ((k) * 8)
 #define ETC_MCU_FROM_0 0
+#define ETC_MCU_SINGLE 1
+#define ETC_MCU_SLOT 4
+#define ETC_MCU_RUN 2
 #define ETC_MCU_TAPS(kh, kw) ((kh) * (((kw) + 1) / 2) * 4)
 
 ETC_INLINE uint32_t etc_mcu_word(const void *p)
@@ -22,10 +27,9 @@ ETC_INLINE uint32_t etc_mcu_word(const void *p)
     return v;
 }
 
-/* Copies three bytes as four.  The last byte is overwritten later, or its weight is 0. */
-ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
+ETC_INLINE void etc_mcu_set(void *p, uint32_t v)
 {
-    __builtin_memcpy(to, x, 4);
+    __builtin_memcpy(p, &v, 4);
 }
 
 ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
@@ -60,12 +64,35 @@ ETC_INLINE uint32_t etc_mcu_odd(uint32_t v)
 /* Returns the low halves of a and b; etc_mcu_high returns the high ones. */
 ETC_INLINE uint32_t etc_mcu_low(uint32_t a, uint32_t b)
 {
+#if defined(__ARM_FEATURE_DSP)
+    uint32_t r;
+    __asm__("pkhbt %0, %1, %2, lsl #16" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+#else
     return (a & 0xffff) | (b << 16);
+#endif
 }
 
 ETC_INLINE uint32_t etc_mcu_high(uint32_t a, uint32_t b)
 {
+#if defined(__ARM_FEATURE_DSP)
+    uint32_t r;
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(r) : "r"(b), "r"(a));
+    return r;
+#else
     return (a >> 16) | (b & 0xffff0000u);
+#endif
+}
+
+/* Returns v, or the bound of a signed byte that it exceeds. */
+ETC_INLINE int8_t etc_mcu_clamp(int32_t v)
+{
+#if defined(__ARM_FEATURE_DSP)
+    __asm__("ssat %0, #8, %0" : "+r"(v));
+    return (int8_t)v;
+#else
+    return (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+#endif
 }
 
 ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
@@ -75,108 +102,178 @@ ETC_INLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
     __asm__("smmlar %0, %1, %2, %3\n\tssat %0, #8, %0" : "=r"(v) : "r"(sum), "r"(by), "r"(zero));
     return (int8_t)v;
 #else
-    const int32_t v = (int32_t)((((int64_t)sum * by) + 0x80000000ll) >> 32) + zero;
-    return (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+    return etc_mcu_clamp((int32_t)((((int64_t)sum * by) + 0x80000000ll) >> 32) + zero);
+#endif
+}
+
+/* Returns s plus the two products of the 16-bit halves of x and w. */
+ETC_INLINE int32_t etc_mcu_pair(uint32_t x, uint32_t w, int32_t s)
+{
+#if defined(__ARM_FEATURE_DSP)
+    int32_t r;
+    __asm__("smlad %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(w), "r"(s));
+    return r;
+#else
+    return s + ((int16_t)(uint16_t)x * (int16_t)(uint16_t)w) +
+           ((int16_t)(uint16_t)(x >> 16) * (int16_t)(uint16_t)(w >> 16));
 #endif
 }
 
 /* Writes n bytes as numbers of 16 bits, in their order. */
 ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
 {
-    const uint8_t *const end = x + n;
-    for (; (x + 4) <= end; x += 4) {
-        const uint32_t v = etc_mcu_word(x) ^ flip, a = etc_mcu_even(v), b = etc_mcu_odd(v);
-        const uint32_t lo = etc_mcu_low(a, b), hi = etc_mcu_high(a, b);
-        __builtin_memcpy(to, &lo, 4);
-        __builtin_memcpy(to + 2, &hi, 4);
-        to += 4;
+#if defined(__ARM_FEATURE_DSP)
+    uint32_t a, b, c;
+    __asm__ volatile("subs %[n], #4\n\tblt 2f\n"
+                     "1: ldr %[a], [%[x]], #4\n\tsubs %[n], #4\n\teor %[a], %[flip]\n\t"
+                     "sxtb16 %[b], %[a]\n\tsxtb16 %[a], %[a], ror #8\n\t"
+                     "pkhbt %[c], %[b], %[a], lsl #16\n\tpkhtb %[a], %[a], %[b], asr #16\n\t"
+                     "str %[c], [%[to]], #4\n\tstr %[a], [%[to]], #4\n\tbge 1b\n"
+                     "2: adds %[n], #4\n\tbeq 4f\n"
+                     "3: ldrb %[a], [%[x]], #1\n\tsubs %[n], #1\n\teor %[a], %[flip]\n\t"
+                     "sxtb %[a], %[a]\n\tstrh %[a], [%[to]], #2\n\tbgt 3b\n4:"
+                     : [x] "+r"(x), [n] "+r"(n), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b),
+                       [c] "=&r"(c)
+                     : [flip] "r"(flip)
+                     : "cc", "memory");
+#else
+    for (int32_t i = 0; i < n; i++) {
+        to[i] = etc_mcu_byte(x[i] ^ flip);
     }
-    for (; x < end; x++) {
-        *to++ = etc_mcu_byte(*x ^ flip);
-    }
+#endif
 }
 
 ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
                                 uint32_t flip, void *panel)
 {
     uint32_t *to = (uint32_t *)panel;
+    int32_t p1 = plane, p2 = 2 * plane, p3 = 3 * plane;
     (void)k;
-    for (; n_k > 0; n_k -= 4) { /* Terms past the last have zero weights. */
-        const uint8_t *x1 = (n_k > 1) ? (x + plane) : x, *x2 = (n_k > 2) ? (x1 + plane) : x;
-        const uint8_t *x3 = (n_k > 3) ? (x2 + plane) : x;
-        const uint32_t a = etc_mcu_word(x) ^ flip, b = etc_mcu_word(x1) ^ flip;
-        const uint32_t c = etc_mcu_word(x2) ^ flip, d = etc_mcu_word(x3) ^ flip;
-        const uint32_t a0 = etc_mcu_even(a), c0 = etc_mcu_even(c);
-        const uint32_t b0 = etc_mcu_even(b), d0 = etc_mcu_even(d);
-        const uint32_t a1 = etc_mcu_odd(a), c1 = etc_mcu_odd(c);
-        const uint32_t b1 = etc_mcu_odd(b), d1 = etc_mcu_odd(d);
-        to[0] = etc_mcu_low(a0, c0);
-        to[1] = etc_mcu_low(b0, d0);
-        to[2] = etc_mcu_low(a1, c1);
-        to[3] = etc_mcu_low(b1, d1);
-        to[4] = etc_mcu_high(a0, c0);
-        to[5] = etc_mcu_high(b0, d0);
-        to[6] = etc_mcu_high(a1, c1);
-        to[7] = etc_mcu_high(b1, d1);
+    for (; n_k > 0; n_k -= 4) {
+        if (n_k < 4) { /* Terms past the last have zero weights. */
+            p1 = (n_k > 1) ? p1 : 0;
+            p2 = (n_k > 2) ? p2 : 0;
+            p3 = 0;
+        }
+        const uint32_t a = etc_mcu_word(x) ^ flip, b = etc_mcu_word(x + p1) ^ flip;
+        const uint32_t a0 = etc_mcu_even(a), b0 = etc_mcu_even(b);
+        const uint32_t a1 = etc_mcu_odd(a), b1 = etc_mcu_odd(b);
+        to[0] = etc_mcu_low(a0, b0);
+        to[1] = etc_mcu_low(a1, b1);
+        to[2] = etc_mcu_high(a0, b0);
+        to[3] = etc_mcu_high(a1, b1);
+        const uint32_t c = etc_mcu_word(x + p2) ^ flip, d = etc_mcu_word(x + p3) ^ flip;
+        const uint32_t c0 = etc_mcu_even(c), d0 = etc_mcu_even(d);
+        const uint32_t c1 = etc_mcu_odd(c), d1 = etc_mcu_odd(d);
+        to[4] = etc_mcu_low(c0, d0);
+        to[5] = etc_mcu_low(c1, d1);
+        to[6] = etc_mcu_high(c0, d0);
+        to[7] = etc_mcu_high(c1, d1);
         to += 8;
         x += 4 * plane;
     }
 }
 
-ETC_INLINE void etc_mcu_slot(const uint8_t *line, int32_t k, uint32_t flip, int32_t i, void *panel)
+/* Writes n columns of a row of x as pixels that hold all channels, to[n][g->wide].  x points to the
+ * first column in the plane of channel 0.  Zero weights meet what is behind an odd number of
+ * channels. */
+ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n, uint32_t flip,
+                               EtcMcuPixel *to)
 {
-    uint32_t *to = (uint32_t *)panel + (2 * i);
-    for (const uint8_t *end = line + k; line < end; line += 8) {
-        const uint32_t v = etc_mcu_word(line) ^ flip, u = etc_mcu_word(line + 4) ^ flip;
-        to[0] = etc_mcu_even(v);
-        to[1] = etc_mcu_odd(v);
-        to[8] = etc_mcu_even(u);
-        to[9] = etc_mcu_odd(u);
-        to += 16;
+    const int32_t wide = g->wide, plane = g->ih * g->iw;
+    for (int32_t c = 0; c < g->ic; c += 2, x += 2 * plane, to += 2) {
+        const int32_t next = ((c + 1) < g->ic) ? plane : 0, is_pair = (c + 1) < wide;
+        const uint8_t *p = x;
+        EtcMcuPixel *at = to;
+        int32_t left = n;
+        for (; (left >= 4) && (is_pair != 0); left -= 4, p += 4) {
+            const uint32_t a = etc_mcu_word(p) ^ flip, b = etc_mcu_word(p + next) ^ flip;
+            const uint32_t a0 = etc_mcu_even(a), a1 = etc_mcu_odd(a);
+            const uint32_t b0 = etc_mcu_even(b), b1 = etc_mcu_odd(b);
+            etc_mcu_set(at, etc_mcu_low(a0, b0));
+            etc_mcu_set(at + wide, etc_mcu_low(a1, b1));
+            at += 2 * wide;
+            etc_mcu_set(at, etc_mcu_high(a0, b0));
+            etc_mcu_set(at + wide, etc_mcu_high(a1, b1));
+            at += 2 * wide;
+        }
+        for (; left > 0; left--, p++, at += wide) {
+            at[0] = etc_mcu_byte(*p ^ flip);
+            if (is_pair != 0) {
+                at[1] = etc_mcu_byte(p[next] ^ flip);
+            }
+        }
     }
+}
+
+/* Copies n numbers, and one more if n is odd. */
+ETC_INLINE void etc_mcu_copy(const EtcMcuPixel *from, int32_t n, EtcMcuPixel *to)
+{
+#if defined(__ARM_FEATURE_DSP)
+    uint32_t a;
+    __asm__ volatile("1: ldr %[a], [%[from]], #4\n\tsubs %[n], #2\n\tstr %[a], [%[to]], #4\n\tbgt 1b"
+                     : [from] "+r"(from), [to] "+r"(to), [n] "+r"(n), [a] "=&r"(a)
+                     :
+                     : "cc", "memory");
+#else
+    __builtin_memcpy(to, from, (size_t)(((n + 1) / 2) * 4));
+#endif
+}
+
+/* Copies n numbers, a multiple of 2, to one pixel of a panel. */
+ETC_INLINE void etc_mcu_spread(const EtcMcuPixel *from, int32_t n, void *panel)
+{
+#if defined(__ARM_FEATURE_DSP)
+    uint32_t a;
+#define ETC_MCU_TWO "ldr %[a], [%[from]], #4\n\tstr %[a], [%[to]], #16\n\t"
+    __asm__ volatile("lsls %[a], %[n], #30\n\tbmi 2f\n"
+                     "1: " ETC_MCU_TWO "\n2: " ETC_MCU_TWO "subs %[n], #4\n\tbgt 1b"
+                     : [from] "+r"(from), [to] "+r"(panel), [n] "+r"(n), [a] "=&r"(a)
+                     :
+                     : "cc", "memory");
+#else
+    for (int32_t i = 0; i < n; i += 2) {
+        __builtin_memcpy((EtcMcuPixel *)panel + (4 * i), from + i, 4);
+    }
+#endif
 }
 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
-typedef struct EtcMcuSums {
-    int32_t s00, s01, s10, s11; /* the first digit is the channel, the second one the pixel */
-} EtcMcuSums;
-
 #if defined(__ARM_FEATURE_DSP)
-/* Adds four terms of two channels by two pixels: 16 products in 15 instructions. */
+/* Adds four terms of a channel by four pixels: 16 products in 13 instructions. */
+#define ETC_MCU_PAIR(w)                                                                          \
+    "ldm %[x]!, {r3, r4, r5, r6}\n\tsmlad %[s0], r3, %[" #w "], %[s0]\n\t"                       \
+    "smlad %[s1], r4, %[" #w "], %[s1]\n\tsmlad %[s2], r5, %[" #w "], %[s2]\n\t"                 \
+    "smlad %[s3], r6, %[" #w "], %[s3]\n\t"
 #define ETC_MCU_STEP                                                                             \
-    "ldrd %[u], %[v], [%[w]], #8\n\tsxtb16 %[e], %[u], ror #8\n\tsxtb16 %[u], %[u]\n\t"           \
-    "sxtb16 %[f], %[v], ror #8\n\tsxtb16 %[v], %[v]\n\tldrd %[a], %[b], [%[x], #8]\n\t"           \
-    "smlad %[s01], %[a], %[u], %[s01]\n\tsmlad %[s11], %[a], %[v], %[s11]\n\t"                    \
-    "smlad %[s01], %[b], %[e], %[s01]\n\tsmlad %[s11], %[b], %[f], %[s11]\n\t"                    \
-    "ldrd %[a], %[b], [%[x]], #32\n\t"                                                           \
-    "smlad %[s00], %[a], %[u], %[s00]\n\tsmlad %[s10], %[a], %[v], %[s10]\n\t"                    \
-    "smlad %[s00], %[b], %[e], %[s00]\n\tsmlad %[s10], %[b], %[f], %[s10]\n\t"
+    "ldr %[u], [%[w]], #4\n\tsxtb16 %[e], %[u], ror #8\n\tsxtb16 %[u], %[u]\n\t"                \
+    ETC_MCU_PAIR(u) ETC_MCU_PAIR(e)
 #endif
 
-/* Adds k terms to the sums.  Returns the end of their weights. */
-ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t k, EtcMcuSums *s)
+/* Adds k terms of a channel to the sums of four pixels.  Returns the end of its weights. */
+ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t k, int32_t s[4])
 {
-    const int8_t *const end = w + (2 * k);
 #if defined(__ARM_FEATURE_DSP)
-    uint32_t u, v, e, f, a, b;
-    do {
-        __asm__(ETC_MCU_STEP ETC_MCU_STEP
-                : [s00] "+r"(s->s00), [s01] "+r"(s->s01), [s10] "+r"(s->s10), [s11] "+r"(s->s11),
-                  [w] "+r"(w), [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [e] "=&r"(e), [f] "=&r"(f),
-                  [a] "=&r"(a), [b] "=&r"(b)
-                :
-                : "memory");
-    } while (w < end);
+    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
+    uint32_t u, e;
+    __asm__("lsls %[u], %[k], #29\n\tbmi 2f\n"
+            "1: " ETC_MCU_STEP "\n2: " ETC_MCU_STEP "subs %[k], #8\n\tbgt 1b\n"
+            : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+              [k] "+r"(k), [u] "=&r"(u), [e] "=&r"(e)
+            :
+            : "r3", "r4", "r5", "r6", "cc", "memory");
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+    s[3] = s3;
 #else
-    for (; w < end; w += 8) {
+    for (const int8_t *const end = w + k; w < end; w += 4) {
         const int16_t *p = (const int16_t *)(const void *)x;
-        for (int t = 0; t < 4; t++) {
-            const int at = ((t & 1) * 2) + (t >> 1);
-            s->s00 += p[at] * w[t];
-            s->s01 += p[at + 4] * w[t];
-            s->s10 += p[at] * w[t + 4];
-            s->s11 += p[at + 4] * w[t + 4];
+        for (int t = 0; t < 4; t++) { /* weight t is that of term 0, 2, 1 or 3 */
+            for (int i = 0; i < 4; i++) {
+                s[i] += p[((t & 1) * 8) + (2 * i) + (t >> 1)] * w[t];
+            }
         }
         x += 8;
     }
@@ -184,85 +281,155 @@ ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t
     return w;
 }
 
-ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *weights, int8_t *y, int32_t plane,
+/* Writes the bytes that four sums become.  gcc 12 would put the bytes together first. */
+ETC_INLINE void etc_mcu_put_4(const int32_t s[4], int32_t by, int32_t zero, int8_t *y)
+{
+#if defined(__ARM_FEATURE_DSP)
+    int32_t v;
+#define ETC_MCU_PUT(i)                                                                           \
+    "smmlar %[v], %[s" #i "], %[by], %[zero]\n\tssat %[v], #8, %[v]\n\tstrb %[v], [%[y], #" #i "]\n\t"
+    __asm__ volatile(ETC_MCU_PUT(0) ETC_MCU_PUT(1) ETC_MCU_PUT(2) ETC_MCU_PUT(3)
+                     : [v] "=&r"(v)
+                     : [s0] "r"(s[0]), [s1] "r"(s[1]), [s2] "r"(s[2]), [s3] "r"(s[3]),
+                       [by] "r"(by), [zero] "r"(zero), [y] "r"(y)
+                     : "memory");
+#else
+    for (int i = 0; i < 4; i++) {
+        y[i] = etc_mcu_put(s[i], by, zero);
+    }
+#endif
+}
+
+ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
                                int32_t k, int32_t m, const EtcMcu *q)
 {
     const int32_t zero = q->zero;
-    for (int32_t h = 0; h < 2; h++) {
-        const uint32_t *x = (const uint32_t *)panel + (4 * h);
-        const int8_t *w = weights;
-        int8_t *to = y + (2 * h);
-        const int32_t *start = q->start, *by = q->by, *const end = by + m;
-        do {
-            EtcMcuSums s = {start[0], start[0], start[1], start[1]};
-            w = etc_mcu_add(x, w, k, &s);
-            to[0] = etc_mcu_put(s.s00, by[0], zero);
-            to[1] = etc_mcu_put(s.s01, by[0], zero);
-            to += plane;
-            start += 2;
-            by += 2;
-            if (by <= end) {
-                to[0] = etc_mcu_put(s.s10, by[-1], zero);
-                to[1] = etc_mcu_put(s.s11, by[-1], zero);
-                to += plane;
-            }
-        } while (by < end);
+    for (const int8_t *const end = w + (m * (k + 8)); w < end; w += 4, y += plane) {
+        const int32_t start = (int32_t)etc_mcu_word(w);
+        int32_t s[4] = {start, start, start, start};
+        w = etc_mcu_add((const uint32_t *)panel, w + 4, k, s);
+        etc_mcu_put_4(s, (int32_t)etc_mcu_word(w), zero, y);
+    }
+}
+
+/* Computes the m channels of the last pixel of a panel. */
+ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
+                                int32_t k, int32_t m, const EtcMcu *q)
+{
+    const int32_t zero = q->zero;
+    for (const int8_t *const end = w + (m * (k + 8)); w < end; w += 4, y += plane) {
+        const uint32_t *p = (const uint32_t *)panel + 3;
+        const int8_t *const stop = w + 4 + k;
+        int32_t sum = (int32_t)etc_mcu_word(w);
+        for (w += 4; w < stop; w += 4, p += 8) {
+            const uint32_t v = etc_mcu_word(w);
+            sum = etc_mcu_pair(p[0], etc_mcu_even(v), sum);
+            sum = etc_mcu_pair(p[4], etc_mcu_odd(v), sum);
+        }
+        *y = etc_mcu_put(sum, (int32_t)etc_mcu_word(w), zero);
     }
 }
 
 /* -- depthwise --------------------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_DSP)
-/* Adds a row of three taps to two outputs, with a stride of 1 (ETC_MCU_ROW1) or 2
- * (ETC_MCU_ROW2). */
-#define ETC_MCU_ROW1                                                                             \
-    "ldrd %[u], %[v], [%[p]]\n\tadd %[p], %[pitch]\n\tsmlad %[s0], %[u], %[a], %[s0]\n\t"         \
-    "smlatb %[s1], %[u], %[a], %[s1]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\t"                     \
-    "smlad %[s1], %[v], %[b], %[s1]\n\t"
+/* Each adds a row of three taps to four outputs or to two, with a stride of 1 or 2.  The taps of
+ * row i are a, the first two, and b, the last two. */
+#define ETC_MCU_ROW4_1(i)                                                                        \
+    "ldrd %[a], %[b], [%[w], #(8*" #i ")]\n\tldrd %[u], %[v], [%[p]]\n\t"                        \
+    "smlad %[s0], %[u], %[a], %[s0]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\t"                     \
+    "smlatb %[s1], %[u], %[a], %[s1]\n\tldr %[u], [%[p], #8]\n\tadd %[p], %[pitch]\n\t"         \
+    "smlad %[s1], %[v], %[b], %[s1]\n\tsmlad %[s2], %[v], %[a], %[s2]\n\t"                      \
+    "smlabt %[s2], %[u], %[b], %[s2]\n\tsmlatb %[s3], %[v], %[a], %[s3]\n\t"                    \
+    "smlad %[s3], %[u], %[b], %[s3]\n\t"
 
-#define ETC_MCU_ROW2                                                                             \
-    "ldrd %[u], %[v], [%[p]]\n\tsmlad %[s0], %[u], %[a], %[s0]\n\tldr %[u], [%[p], #8]\n\t"       \
-    "add %[p], %[pitch]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\tsmlad %[s1], %[v], %[a], "         \
-    "%[s1]\n\tsmlabt %[s1], %[u], %[b], %[s1]\n\t"
+#define ETC_MCU_ROW4_2(i)                                                                        \
+    "ldrd %[a], %[b], [%[w], #(8*" #i ")]\n\tldrd %[u], %[v], [%[p]]\n\t"                        \
+    "smlad %[s0], %[u], %[a], %[s0]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\t"                     \
+    "smlad %[s1], %[v], %[a], %[s1]\n\tldrd %[u], %[v], [%[p], #8]\n\t"                         \
+    "smlabt %[s1], %[u], %[b], %[s1]\n\tsmlad %[s2], %[u], %[a], %[s2]\n\t"                     \
+    "ldr %[u], [%[p], #16]\n\tadd %[p], %[pitch]\n\tsmlabt %[s2], %[v], %[b], %[s2]\n\t"       \
+    "smlad %[s3], %[v], %[a], %[s3]\n\tsmlabt %[s3], %[u], %[b], %[s3]\n\t"
 
-#define ETC_MCU_ROW(row, w01, w12)                                                               \
-    __asm__(row : [s0] "+r"(s0), [s1] "+r"(s1), [p] "+r"(p), [u] "=&r"(u), [v] "=&r"(v)          \
-            : [pitch] "r"(pitch), [a] "r"(w01), [b] "r"(w12) : "memory")
+#define ETC_MCU_ROW2_1(i)                                                                        \
+    "ldrd %[a], %[b], [%[w], #(8*" #i ")]\n\tldrd %[u], %[v], [%[p]]\n\tadd %[p], %[pitch]\n\t"  \
+    "smlad %[s0], %[u], %[a], %[s0]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\t"                     \
+    "smlatb %[s1], %[u], %[a], %[s1]\n\tsmlad %[s1], %[v], %[b], %[s1]\n\t"
 
-/* Computes a channel with windows of three taps by three.  `stride` is 1 or 2. */
-__attribute__((always_inline)) static inline void etc_mcu_nine(const EtcMcuPixel *picture,
-                                                               const int8_t *w,
-                                                               const EtcMcuConv *g,
-                                    int32_t rows, const EtcMcu *q,
-                                                               int32_t c, int8_t *y, int stride)
+#define ETC_MCU_ROW2_2(i)                                                                        \
+    "ldrd %[a], %[b], [%[w], #(8*" #i ")]\n\tldrd %[u], %[v], [%[p]]\n\t"                        \
+    "smlad %[s0], %[u], %[a], %[s0]\n\tsmlabt %[s0], %[v], %[b], %[s0]\n\t"                     \
+    "ldr %[u], [%[p], #8]\n\tadd %[p], %[pitch]\n\t"                                           \
+    "smlad %[s1], %[v], %[a], %[s1]\n\tsmlabt %[s1], %[u], %[b], %[s1]\n\t"
+
+#define ETC_MCU_END(s, at)                                                                       \
+    "smmlar %[" #s "], %[" #s "], %[a], %[b]\n\tssat %[" #s "], #8, %[" #s "]\n\t"                \
+    "strb %[" #s "], [%[y]" at "\n\t"
+
+/* Computes n outputs of a row, four at a time and the last two or one.  w: EtcMcuNine. */
+#define ETC_MCU_NINE(row4, row2)                                                                 \
+    __asm__ volatile(                                                                            \
+        "1: ldr %[s0], [%[w], #24]\n\tcmp %[n], #2\n\tmov %[s1], %[s0]\n\tble 2f\n\t"            \
+        "mov %[s2], %[s0]\n\tmov %[s3], %[s0]\n\t" row4(0) row4(1) row4(2)                      \
+        "ldrd %[v], %[a], [%[w], #28]\n\tldr %[b], [%[w], #36]\n\tadd %[p], %[v]\n\t"           \
+        "subs %[n], #4\n\t" ETC_MCU_END(s0, "], #4") ETC_MCU_END(s1, ", #-3]")                   \
+        ETC_MCU_END(s2, ", #-2]") "blt 3f\n\t" ETC_MCU_END(s3, ", #-1]")                         \
+        "bgt 1b\n\tb 3f\n\t"                                                                     \
+        "2: " row2(0) row2(1) row2(2) "ldrd %[a], %[b], [%[w], #32]\n\tcmp %[n], #2\n\t"         \
+        ETC_MCU_END(s0, "], #1") "blt 3f\n\t" ETC_MCU_END(s1, "]") "3:\n"                       \
+        : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [p] "+r"(p),           \
+          [y] "+r"(to), [n] "+r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a), [b] "=&r"(b)      \
+        : [pitch] "r"(pitch), [w] "r"(&nine)                                                     \
+        : "cc", "memory")
+#endif
+
+/* What a channel with windows of three taps by three needs at each output. */
+typedef struct EtcMcuNine {
+    uint32_t taps[6]; /* of each row the first two and the last two, as halves of 16 bits */
+    int32_t start, next, by, zero; /* next: bytes from the last row of a window back to the first
+                                      row, four outputs later */
+} EtcMcuNine;
+
+/* Computes a channel with windows of three taps by three.  Row i of its weights is the bytes 0, 1,
+ * 1, 2 of the taps' numbers.  `stride` is 1 or 2. */
+__attribute__((always_inline)) static inline void
+etc_mcu_nine(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g, int32_t rows,
+             const EtcMcu *q, int32_t c, int8_t *y, int stride)
 {
-    const int32_t pitch = 2 * etc_mcu_pitch(g); /* in bytes */
-    const int32_t start = q->start[c], by = q->by[c], zero = q->zero;
-    uint32_t w01[3], w12[3], u, v;
+    const int32_t pitch = 2 * etc_mcu_pitch(g), width = g->ow; /* pitch: in bytes */
+    EtcMcuNine nine;
     for (int i = 0; i < 3; i++) {
-        w01[i] = (uint16_t)w[3 * i] | ((uint32_t)(uint16_t)w[(3 * i) + 1] << 16);
-        w12[i] = (uint16_t)w[(3 * i) + 1] | ((uint32_t)(uint16_t)w[(3 * i) + 2] << 16);
+        const uint32_t v = etc_mcu_word(w + (4 * i));
+        nine.taps[2 * i] = etc_mcu_even(v);
+        nine.taps[(2 * i) + 1] = etc_mcu_odd(v);
     }
+    nine.start = q->start[c];
+    nine.next = (8 * stride) - (3 * pitch);
+    nine.by = q->by[c];
+    nine.zero = q->zero;
     for (int32_t r = 0; r < rows; r++) {
-        const char *p = (const char *)picture;
-        int8_t *const end = y + g->ow;
-        do {
-            int32_t s0 = start, s1 = start;
-            if (stride == 1) {
-                ETC_MCU_ROW(ETC_MCU_ROW1, w01[0], w12[0]);
-                ETC_MCU_ROW(ETC_MCU_ROW1, w01[1], w12[1]);
-                ETC_MCU_ROW(ETC_MCU_ROW1, w01[2], w12[2]);
-            } else {
-                ETC_MCU_ROW(ETC_MCU_ROW2, w01[0], w12[0]);
-                ETC_MCU_ROW(ETC_MCU_ROW2, w01[1], w12[1]);
-                ETC_MCU_ROW(ETC_MCU_ROW2, w01[2], w12[2]);
+        const EtcMcuPixel *p = picture;
+        int8_t *to = y;
+        int32_t n = width;
+#if defined(__ARM_FEATURE_DSP)
+        int32_t s0, s1, s2, s3;
+        uint32_t u, v, a, b;
+        if (stride == 1) {
+            ETC_MCU_NINE(ETC_MCU_ROW4_1, ETC_MCU_ROW2_1);
+        } else {
+            ETC_MCU_NINE(ETC_MCU_ROW4_2, ETC_MCU_ROW2_2);
+        }
+#else
+        for (; n > 0; n--, p += stride) {
+            int32_t sum = nine.start;
+            for (int i = 0; i < 9; i++) {
+                const int at = ((i / 3) * 4) + (((i % 3) * 3) / 2);
+                sum += p[((i / 3) * (pitch / 2)) + (i % 3)] * w[at];
             }
-            p -= (3 * pitch) - (4 * stride);
-            *y++ = etc_mcu_put(s0, by, zero);
-            if (y < end) {
-                *y++ = etc_mcu_put(s1, by, zero);
-            }
-        } while (y < end);
+            *to++ = etc_mcu_put(sum, nine.by, nine.zero);
+        }
+#endif
+        y += width;
         picture += (stride * pitch) / 2;
     }
 }
@@ -277,20 +444,6 @@ ETC_OUTLINE void etc_mcu_nine_2(const EtcMcuPixel *picture, const int8_t *w, con
                                 int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
 {
     etc_mcu_nine(picture, w, g, rows, q, c, y, 2);
-}
-#endif
-
-/* Returns s plus the two products of the 16-bit halves of x and w. */
-ETC_INLINE int32_t etc_mcu_pair(uint32_t x, uint32_t w, int32_t s)
-{
-#if defined(__ARM_FEATURE_DSP)
-    int32_t r;
-    __asm__("smlad %0, %1, %2, %3" : "=r"(r) : "r"(x), "r"(w), "r"(s));
-    return r;
-#else
-    return s + ((int16_t)(uint16_t)x * (int16_t)(uint16_t)w) +
-           ((int16_t)(uint16_t)(x >> 16) * (int16_t)(uint16_t)(w >> 16));
-#endif
 }
 
 /* Computes two outputs at a time.  Each row of a window has `pairs` pairs of taps. */
@@ -324,17 +477,15 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, cons
                                int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
 {
     uint32_t *to = (uint32_t *)taps;
-#if defined(__ARM_FEATURE_DSP)
-    const int is_nine = (g->kh == 3) && (g->kw == 3);
-    if (is_nine && (g->sh == 1) && (g->sw == 1)) {
+    const int is_nine = (g->kh == 3) && (g->kw == 3) && (g->sh == g->sw);
+    if (is_nine && (g->sw == 1)) {
         etc_mcu_nine_1(picture, w, g, rows, q, c, y);
         return;
     }
-    if (is_nine && (g->sh == 2) && (g->sw == 2)) {
+    if (is_nine && (g->sw == 2)) {
         etc_mcu_nine_2(picture, w, g, rows, q, c, y);
         return;
     }
-#endif
     for (int32_t i = 0; i < g->kh; i++, w += g->kw) {
         for (int32_t t = 0; t < g->kw; t += 2) {
             const int32_t other = ((t + 1) < g->kw) ? w[t + 1] : 0;
@@ -425,18 +576,25 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
                                   const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
-    for (const float *const end = x + n; x < end; x++) {
+    const float *const end = x + n;
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
-        float by = *x * inverse;
-        int32_t v;
-        __asm__("vcvtr.s32.f32 %0, %0" : "+t"(by));
-        __asm__("vmov %0, %1\n\tqadd %0, %0, %2\n\tssat %0, #8, %0"
-                : "=&r"(v) : "t"(by), "r"(q->zero));
-        *to++ = (int8_t)v;
-#else
+#define ETC_MCU_NEAREST(s) "vmul.f32 " s ", " s ", %[by]\n\tvcvtr.s32.f32 " s ", " s "\n\t"
+#define ETC_MCU_BYTE(v, at)                                                                      \
+    "qadd %[" #v "], %[" #v "], %[zero]\n\tssat %[" #v "], #8, %[" #v "]\n\tstrb %[" #v "], [%[to]" at "\n\t"
+    int32_t a, b;
+    for (; (x + 4) <= end;) {
+        __asm__ volatile("vldmia %[x]!, {s0-s3}\n\t" ETC_MCU_NEAREST("s0") ETC_MCU_NEAREST("s1")
+                         ETC_MCU_NEAREST("s2") ETC_MCU_NEAREST("s3")
+                         "vmov %[a], %[b], s0, s1\n\t" ETC_MCU_BYTE(a, "], #4") ETC_MCU_BYTE(b, ", #-3]")
+                         "vmov %[a], %[b], s2, s3\n\t" ETC_MCU_BYTE(a, ", #-2]") ETC_MCU_BYTE(b, ", #-1]")
+                         : [x] "+r"(x), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b)
+                         : [by] "t"(inverse), [zero] "r"(q->zero)
+                         : "s0", "s1", "s2", "s3", "memory");
+    }
+#endif
+    for (; x < end; x++) {
         const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
-#endif
     }
     etc_mcu_finish((uint8_t *)y, n, q);
 }

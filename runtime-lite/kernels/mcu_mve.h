@@ -17,6 +17,9 @@
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 0
+#define ETC_MCU_SINGLE 0
+#define ETC_MCU_SLOT 16
+#define ETC_MCU_RUN 16
 #define ETC_MCU_TAPS(kh, kw) 0
 
 typedef int8_t EtcMcuPixel;
@@ -210,27 +213,27 @@ ETC_OUTLINE void etc_mcu_sum_4(const void *a, const void *b, void *y, int32_t n,
 
 /* -- windows ----------------------------------------------------------------------------------- */
 
-/* Writes n columns of a row of x as pixels that hold all channels, to[n][ic].  x points to the
+/* Writes n columns of a row of x as pixels that hold all channels, to[n][g->wide].  x points to the
  * first column in the plane of channel 0. */
 ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n, uint32_t flip,
                                int8_t *to)
 {
-    const int32_t ic = g->ic;
+    const int32_t wide = g->wide;
 #if defined(__ARM_FEATURE_MVE)
-    const uint16x8_t by = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)ic);
+    const uint16x8_t by = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)wide);
     const uint16x8_t turn = vdupq_n_u16((uint16_t)(flip & 0xff));
 #endif
-    for (int32_t c = 0; c < ic; c++, x += g->ih * g->iw) {
+    for (int32_t c = 0; c < g->ic; c++, x += g->ih * g->iw) {
 #if defined(__ARM_FEATURE_MVE)
         uint8_t *at = (uint8_t *)to + c;
-        for (int32_t i = 0; i < n; i += 8, at += 8 * ic) {
+        for (int32_t i = 0; i < n; i += 8, at += 8 * wide) {
             const mve_pred16_t some = vctp16q((uint32_t)(n - i));
             const uint16x8_t v = veorq_u16(vldrbq_z_u16(x + i, some), turn);
             vstrbq_scatter_offset_p_u16(at, by, v, some);
         }
 #else
         for (int32_t i = 0; i < n; i++) {
-            to[(i * ic) + c] = (int8_t)(uint8_t)(x[i] ^ flip);
+            to[(i * wide) + c] = (int8_t)(uint8_t)(x[i] ^ flip);
         }
 #endif
     }
@@ -256,8 +259,9 @@ ETC_INLINE void etc_mcu_copy(const int8_t *from, int32_t n, int8_t *to)
 }
 
 /* Copies n bytes, a multiple of 16, to one pixel of a panel. */
-ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
+ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, void *panel)
 {
+    int8_t *to = (int8_t *)panel;
 #if defined(__ARM_FEATURE_MVE)
     ETC_MCU_COPY(64);
 #else
@@ -265,94 +269,6 @@ ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, int8_t *to)
         to[((i / 16) * 64) + (i % 16)] = from[i];
     }
 #endif
-}
-
-/* The rows of x that windows of a row of y read, as a ring: row iy is in slot (iy + ph) % kh. */
-typedef struct EtcMcuRing {
-    int8_t *rows; /* [kh][width][ic] */
-    int32_t pitch;
-    int32_t first; /* the column of x that a row starts with; negative: padding */
-    int32_t slot;  /* the slot of the window's upper row */
-    int32_t next;  /* the next row of x to take in */
-} EtcMcuRing;
-
-/* Takes in the rows of x that windows with the upper row `top` read.  Rows outside x become
- * padding. */
-ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu *q, int32_t top,
-                             EtcMcuRing *r)
-{
-    const int32_t from = etc_max_i32(0, r->first);
-    const int32_t n = etc_min_i32(g->iw, r->first + (r->pitch / g->ic)) - from;
-    for (r->next = etc_max_i32(r->next, top); r->next < (top + g->kh); r->next++) {
-        int8_t *to = r->rows + (((r->next + g->ph) % g->kh) * r->pitch);
-        if ((r->next < 0) || (r->next >= g->ih)) {
-            __builtin_memset(to, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)), (size_t)r->pitch);
-        } else if (n > 0) {
-            etc_mcu_pixels(x + (r->next * g->iw) + from, g, n, q->x_flip,
-                           to + ((from - r->first) * g->ic));
-        }
-    }
-    r->slot = (top + g->ph) % g->kh;
-}
-
-/* Copies the window that starts at byte i of the ring's rows to the pixel of a panel at
- * `panel`.  `line` holds the window in between. */
-ETC_INLINE void etc_mcu_window(const EtcMcuRing *r, const EtcMcuConv *g, int32_t i, int8_t *line,
-                               int8_t *panel)
-{
-    const int32_t run = g->kw * g->ic;
-    const int8_t *const end = r->rows + (g->kh * r->pitch) + i;
-    const int8_t *from = r->rows + (r->slot * r->pitch) + i;
-    int8_t *to = line;
-    for (int32_t n = g->kh; n > 0; n--, to += run) {
-        etc_mcu_copy(from, run, to);
-        from += r->pitch;
-        from = (from < end) ? from : (from - (g->kh * r->pitch));
-    }
-    etc_mcu_spread(line, g->k, panel);
-}
-
-/* Computes y[oc][oh * ow] of one image.  work: a panel, k + 16 bytes, four bytes for each
- * channel of y, kh rows of the pixels that g->band columns of y read, and 16 bytes. */
-ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
-                                 const EtcMcu *q, void *work)
-{
-    int8_t *panel = (int8_t *)work, *line = panel + ETC_MCU_PANEL(g->k), *some = line + g->k + 16;
-    EtcMcuRing r;
-    r.rows = some + (4 * g->oc);
-    __builtin_memset(work, 0, (size_t)(ETC_MCU_PANEL(g->k) + g->k));
-    for (int32_t ox = 0; ox < g->ow; ox += g->band) {
-        const int32_t columns = etc_min_i32(g->band, g->ow - ox);
-        int32_t n = 0; /* the pixels in the panel */
-        r.pitch = (((columns - 1) * g->sw) + g->kw) * g->ic;
-        r.first = (ox * g->sw) - g->pw;
-        r.next = -g->ph;
-        __builtin_memset(r.rows, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)),
-                         (size_t)(g->kh * r.pitch));
-        for (int32_t oy = 0; oy < g->oh; oy++) {
-            int8_t *to = (int8_t *)y + (oy * g->ow) + ox;
-            etc_mcu_turn((const uint8_t *)x, g, q, (oy * g->sh) - g->ph, &r);
-            for (int32_t i = 0; i < columns; i++) {
-                const int is_last = (i == (columns - 1)) &&
-                                    ((columns < g->ow) || (oy == (g->oh - 1)));
-                etc_mcu_window(&r, g, i * g->sw * g->ic, line, panel + (16 * n));
-                n++;
-                if (n == 4) {
-                    etc_mcu_tiles(panel, w, to + i - 3, g->oh * g->ow, g->k, g->oc, q);
-                    n = 0;
-                } else if (is_last) {
-                    etc_mcu_tiles(panel, w, some, 4, g->k, g->oc, q);
-                    for (int32_t c = 0; c < g->oc; c++) {
-                        for (int32_t t = 0; t < n; t++) {
-                            to[(c * g->oh * g->ow) + i + 1 - n + t] = some[(4 * c) + t];
-                        }
-                    }
-                    n = 0;
-                }
-            }
-        }
-    }
-    etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
 }
 
 /* -- depthwise --------------------------------------------------------------------------------- */

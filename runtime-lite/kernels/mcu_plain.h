@@ -12,15 +12,10 @@ typedef uint8_t EtcMcuPixel;
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 1
+#define ETC_MCU_SINGLE 0
+#define ETC_MCU_SLOT 1
+#define ETC_MCU_RUN 1
 #define ETC_MCU_TAPS(kh, kw) 0
-
-/* Copies three bytes. */
-ETC_INLINE void etc_mcu_three(const uint8_t *x, uint8_t *to)
-{
-    to[0] = x[0];
-    to[1] = x[1];
-    to[2] = x[2];
-}
 
 ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
 {
@@ -45,14 +40,19 @@ ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 #endif
 }
 
-ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
+/* Returns v, or the bound of a signed byte that it exceeds. */
+ETC_INLINE int8_t etc_mcu_clamp(int32_t v)
 {
-    const int32_t v = etc_mcu_scaled(sum, by) + zero;
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
     return (int8_t)(((uint32_t)(v + 128) > 255) ? ((v >> 31) ^ 127) : v);
 #else
     return (int8_t)((v < -128) ? -128 : ((v > 127) ? 127 : v)); /* SSAT, if there is one */
 #endif
+}
+
+ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
+{
+    return etc_mcu_clamp(etc_mcu_scaled(sum, by) + zero);
 }
 
 ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
@@ -77,13 +77,39 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
     }
 }
 
-ETC_INLINE void etc_mcu_slot(const uint8_t *line, int32_t k, uint32_t flip, int32_t i, void *panel)
+/* Writes n columns of a row of x as pixels that hold all channels, to[n][g->wide].  x points to the
+ * first column in the plane of channel 0. */
+ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n, uint32_t flip,
+                               EtcMcuPixel *to)
 {
-    uint8_t *to = (uint8_t *)panel + i;
-    for (const uint8_t *end = line + k; line < end; line++) {
-        *to = (uint8_t)(*line ^ flip);
-        to += 4;
+    const int32_t wide = g->wide, plane = g->ih * g->iw;
+    for (int32_t c = 0; c < g->ic; c++, x += plane, to++) {
+        EtcMcuPixel *at = to;
+        for (const uint8_t *p = x, *const end = x + n; p < end; p++, at += wide) {
+            *at = (uint8_t)(*p ^ flip);
+        }
     }
+}
+
+/* Copies n bytes to one pixel of a panel. */
+ETC_INLINE void etc_mcu_spread(const EtcMcuPixel *from, int32_t n, void *panel)
+{
+    uint8_t *to = (uint8_t *)panel;
+    for (; n >= 4; n -= 4, from += 4, to += 16) {
+        to[0] = from[0];
+        to[4] = from[1];
+        to[8] = from[2];
+        to[12] = from[3];
+    }
+    for (; n > 0; n--, from++, to += 4) {
+        *to = *from;
+    }
+}
+
+/* Copies n bytes.  It is not called, since a row of a window can begin anywhere in a panel. */
+ETC_INLINE void etc_mcu_copy(const EtcMcuPixel *from, int32_t n, EtcMcuPixel *to)
+{
+    __builtin_memcpy(to, from, (size_t)n);
 }
 
 #define ETC_MCU_STEP(i)                                                                          \
