@@ -80,7 +80,14 @@ ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, 
         for (int32_t i = r->kh; i > 0; i--) {
             const EtcMcuPixel *from = r->rows + at;
             uint8_t *to = panel;
-            for (int32_t left = n; left > 0; left--) {
+            int32_t left = n;
+#if ETC_MCU_BY_4
+            if (n == 4) {
+                etc_mcu_spread_4(from, step, run, to);
+                left = 0;
+            }
+#endif
+            for (; left > 0; left--) {
                 etc_mcu_spread(from, run, to);
                 from += step;
                 to += ETC_MCU_SLOT;
@@ -153,48 +160,55 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
     etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
 }
 
-/* Copies `under` rows of a channel, from row iy on, into a picture that is already filled with
- * padding. */
-ETC_OUTLINE void etc_mcu_picture(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t under,
-                                uint32_t flip, EtcMcuPixel *to)
+/* Copies the rows of a plane that a picture shows.  The picture is already filled with padding. */
+ETC_OUTLINE void etc_mcu_picture(const uint8_t *plane, const EtcMcuBand *b, int32_t iw,
+                                 uint32_t flip)
 {
-    const int32_t pitch = etc_mcu_pitch(g), n = etc_min_i32(g->iw, pitch - g->pw);
-    const int32_t from = etc_max_i32(0, -iy), end = etc_min_i32(under, g->ih - iy);
-    x += (iy + from) * g->iw;
-    to += (from * pitch) + g->pw;
-    for (int32_t r = from; r < end; r++) {
+    const int32_t n = b->columns, pitch = b->pitch;
+    const uint8_t *x = plane + (b->first * iw);
+    EtcMcuPixel *to = b->inner;
+    for (int32_t r = b->n_rows; r > 0; r--) {
         etc_mcu_run(x, n, flip, to);
-        x += g->iw;
+        x += iw;
         to += pitch;
     }
 }
 
 /* Computes a convolution with one input channel per group; w has g->k bytes for each channel of y.
- * work: the ETC_MCU_TAPS bytes of etc_mcu_plane, the picture that g->band rows of y read, and some bytes after it. */
+ * work: the ETC_MCU_TAPS bytes of etc_mcu_plane, the picture that g->band rows of y read, and some
+ * bytes after it. */
 ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
     EtcMcuPixel *picture = (EtcMcuPixel *)(void *)((uint8_t *)work + ETC_MCU_TAPS(g->kh, g->kw));
     const EtcMcuPixel pad = etc_mcu_byte((uint32_t)g->pad ^ q->x_flip);
-    const int32_t each = g->oc / g->ic;
+    const int32_t each = g->oc / g->ic, pitch = etc_mcu_pitch(g), plane = g->oh * g->ow;
+    EtcMcuBand b = {picture, picture, work, 0, pitch, etc_min_i32(g->iw, pitch - g->pw), 0, 0};
     for (int32_t oy = 0; oy < g->oh; oy += g->band) {
-        const int32_t rows = etc_min_i32(g->band, g->oh - oy), under = ((rows - 1) * g->sh) + g->kh;
         const uint8_t *from = (const uint8_t *)x;
         int8_t *to = (int8_t *)y + (oy * g->ow);
-        for (int32_t i = 0; i < (under * etc_mcu_pitch(g)); i++) {
+        const int8_t *taps = w;
+        const int32_t iy = (oy * g->sh) - g->ph, upper = etc_max_i32(0, -iy);
+        b.rows = etc_min_i32(g->band, g->oh - oy);
+        const int32_t under = ((b.rows - 1) * g->sh) + g->kh;
+        b.first = iy + upper;
+        b.n_rows = etc_min_i32(under, g->ih - iy) - upper;
+        b.inner = picture + (upper * pitch) + g->pw;
+        for (int32_t i = 0; i < (under * pitch); i++) {
             picture[i] = pad;
         }
         for (int32_t c = 0, left = 0; c < g->oc; c++, left--) {
             if (left == 0) {
-                etc_mcu_picture(from, g, (oy * g->sh) - g->ph, under, q->x_flip, picture);
+                etc_mcu_picture(from, &b, g->iw, q->x_flip);
                 from += g->ih * g->iw;
                 left = each;
             }
-            etc_mcu_plane(picture, w + (c * g->k), g, rows, q, c, to, work);
-            to += g->oh * g->ow;
+            etc_mcu_plane(&b, taps, g, q, c, to);
+            taps += g->k;
+            to += plane;
         }
     }
-    etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
+    etc_mcu_finish((uint8_t *)y, g->oc * plane, q);
 }
 
 /* Computes the maximum of each window of signed bytes.  Padding does not count.  work: a row of
@@ -419,19 +433,23 @@ ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const Etc
  * applies to sums times 2^g->pad. */
 ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
 {
+    const uint8_t *plane = (const uint8_t *)x;
+    const int32_t is_one_run = (g->kw == g->iw), run = is_one_run ? (g->kh * g->kw) : g->kw;
+    const int32_t start = q->start[0], by = q->by[0], flip = (int32_t)(q->x_flip & 0xff);
     int8_t *to = (int8_t *)y;
-    for (int32_t c = 0; c < g->ic; c++) {
-        const uint8_t *plane = (const uint8_t *)x + (c * g->ih * g->iw);
-        for (int32_t o = 0; o < (g->oh * g->ow); o++) {
-            const uint8_t *row = plane + ((o / g->ow) * g->sh * g->iw) + ((o % g->ow) * g->sw);
-            int32_t sum = q->start[0];
-            for (int32_t r = 0; r < g->kh; r++) {
-                for (int32_t i = 0; i < g->kw; i++) {
-                    sum += (int8_t)(row[i] ^ (q->x_flip & 0xff));
+    for (int32_t c = 0; c < g->ic; c++, plane += g->ih * g->iw) {
+        for (int32_t oy = 0; oy < g->oh; oy++) {
+            const uint8_t *at = plane + (oy * g->sh * g->iw);
+            for (int32_t ox = 0; ox < g->ow; ox++, at += g->sw) {
+                const uint8_t *row = at;
+                int32_t sum = start;
+                for (int32_t r = is_one_run ? 1 : g->kh; r > 0; r--, row += g->iw) {
+                    for (const uint8_t *p = row, *const end = row + run; p < end; p++) {
+                        sum += (int8_t)(*p ^ flip);
+                    }
                 }
-                row += g->iw;
+                *to++ = etc_mcu_put(sum * (1 << g->pad), by, q->zero);
             }
-            *to++ = etc_mcu_put(sum * (1 << g->pad), q->by[0], q->zero);
         }
     }
     etc_mcu_finish((uint8_t *)y, g->ic * g->oh * g->ow, q);

@@ -13,9 +13,19 @@
 
 typedef int16_t EtcMcuPixel;
 
+/* A picture of a plane, and the rows of y that are computed from it. */
+typedef struct EtcMcuBand {
+    EtcMcuPixel *picture, *inner; /* inner: where the first row of x is */
+    void *taps;                   /* ETC_MCU_TAPS bytes */
+    int32_t rows;                 /* of y */
+    int32_t pitch, columns;       /* pixels from row to row; columns of x that are shown */
+    int32_t first, n_rows;        /* rows of x that are shown */
+} EtcMcuBand;
+
 #define ETC_MCU_PANEL(k) ((k) * 8)
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 1
+#define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 4
 #define ETC_MCU_RUN 2
 #define ETC_MCU_TAPS(kh, kw) ((kh) * (((kw) + 1) / 2) * 4)
@@ -238,6 +248,26 @@ ETC_INLINE void etc_mcu_spread(const EtcMcuPixel *from, int32_t n, void *panel)
 #endif
 }
 
+/* Copies n numbers, a multiple of 2, to each pixel of a panel.  The pixels' numbers are `step`
+ * apart. */
+ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t n, void *panel)
+{
+    const EtcMcuPixel *from1 = from + step, *from2 = from1 + step, *from3 = from2 + step;
+#if defined(__ARM_FEATURE_DSP)
+    __asm__ volatile("1: ldr r3, [%[p0]], #4\n\tldr r4, [%[p1]], #4\n\tldr r5, [%[p2]], #4\n\t"
+                     "ldr r6, [%[p3]], #4\n\tsubs %[n], #2\n\tstm %[to]!, {r3, r4, r5, r6}\n\tbgt 1b"
+                     : [p0] "+r"(from), [p1] "+r"(from1), [p2] "+r"(from2), [p3] "+r"(from3),
+                       [to] "+r"(panel), [n] "+r"(n)
+                     :
+                     : "r3", "r4", "r5", "r6", "cc", "memory");
+#else
+    const EtcMcuPixel *const pixel[4] = {from, from1, from2, from3};
+    for (int32_t i = 0; i < (2 * n); i++) {
+        __builtin_memcpy((EtcMcuPixel *)panel + (2 * i), pixel[i % 4] + (i / 4 * 2), 4);
+    }
+#endif
+}
+
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_DSP)
@@ -318,14 +348,29 @@ ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, i
 {
     const int32_t zero = q->zero;
     for (const int8_t *const end = w + (m * (k + 8)); w < end; w += 4, y += plane) {
-        const uint32_t *p = (const uint32_t *)panel + 3;
-        const int8_t *const stop = w + 4 + k;
+        const uint32_t *x = (const uint32_t *)panel + 3;
         int32_t sum = (int32_t)etc_mcu_word(w);
-        for (w += 4; w < stop; w += 4, p += 8) {
+        w += 4;
+#if defined(__ARM_FEATURE_DSP)
+        int32_t n = k;
+        uint32_t u, e, v;
+#define ETC_MCU_ONE                                                                              \
+    "ldr %[u], [%[w]], #4\n\tldr %[v], [%[x]], #16\n\tsxtb16 %[e], %[u], ror #8\n\t"            \
+    "sxtb16 %[u], %[u]\n\tsmlad %[sum], %[v], %[u], %[sum]\n\tldr %[v], [%[x]], #16\n\t"        \
+    "smlad %[sum], %[v], %[e], %[sum]\n\t"
+        __asm__("lsls %[u], %[n], #29\n\tbmi 2f\n"
+                "1: " ETC_MCU_ONE "\n2: " ETC_MCU_ONE "subs %[n], #8\n\tbgt 1b"
+                : [sum] "+r"(sum), [w] "+r"(w), [x] "+r"(x), [n] "+r"(n), [u] "=&r"(u),
+                  [e] "=&r"(e), [v] "=&r"(v)
+                :
+                : "cc", "memory");
+#else
+        for (const int8_t *const stop = w + k; w < stop; w += 4, x += 8) {
             const uint32_t v = etc_mcu_word(w);
-            sum = etc_mcu_pair(p[0], etc_mcu_even(v), sum);
-            sum = etc_mcu_pair(p[4], etc_mcu_odd(v), sum);
+            sum = etc_mcu_pair(x[0], etc_mcu_even(v), sum);
+            sum = etc_mcu_pair(x[4], etc_mcu_odd(v), sum);
         }
+#endif
         *y = etc_mcu_put(sum, (int32_t)etc_mcu_word(w), zero);
     }
 }
@@ -378,7 +423,7 @@ ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, i
         "2: " row2(0) row2(1) row2(2) "ldrd %[a], %[b], [%[w], #32]\n\tcmp %[n], #2\n\t"         \
         ETC_MCU_END(s0, "], #1") "blt 3f\n\t" ETC_MCU_END(s1, "]") "3:\n"                       \
         : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [p] "+r"(p),           \
-          [y] "+r"(to), [n] "+r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a), [b] "=&r"(b)      \
+          [y] "+r"(to), [n] "+r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a0), [b] "=&r"(a1)    \
         : [pitch] "r"(pitch), [w] "r"(&nine)                                                     \
         : "cc", "memory")
 #endif
@@ -393,10 +438,11 @@ typedef struct EtcMcuNine {
 /* Computes a channel with windows of three taps by three.  Row i of its weights is the bytes 0, 1,
  * 1, 2 of the taps' numbers.  `stride` is 1 or 2. */
 __attribute__((always_inline)) static inline void
-etc_mcu_nine(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g, int32_t rows,
-             const EtcMcu *q, int32_t c, int8_t *y, int stride)
+etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g, const EtcMcu *q, int32_t c,
+             int8_t *y, int stride)
 {
-    const int32_t pitch = 2 * etc_mcu_pitch(g), width = g->ow; /* pitch: in bytes */
+    const int32_t pitch = 2 * b->pitch, width = g->ow; /* pitch: in bytes */
+    const EtcMcuPixel *picture = b->picture;
     EtcMcuNine nine;
     for (int i = 0; i < 3; i++) {
         const uint32_t v = etc_mcu_word(w + (4 * i));
@@ -407,13 +453,13 @@ etc_mcu_nine(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g, i
     nine.next = (8 * stride) - (3 * pitch);
     nine.by = q->by[c];
     nine.zero = q->zero;
-    for (int32_t r = 0; r < rows; r++) {
+    for (int32_t r = b->rows; r > 0; r--) {
         const EtcMcuPixel *p = picture;
         int8_t *to = y;
         int32_t n = width;
 #if defined(__ARM_FEATURE_DSP)
         int32_t s0, s1, s2, s3;
-        uint32_t u, v, a, b;
+        uint32_t u, v, a0, a1;
         if (stride == 1) {
             ETC_MCU_NINE(ETC_MCU_ROW4_1, ETC_MCU_ROW2_1);
         } else {
@@ -434,35 +480,42 @@ etc_mcu_nine(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g, i
     }
 }
 
-ETC_OUTLINE void etc_mcu_nine_1(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                                int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
+ETC_OUTLINE void etc_mcu_nine_1(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                                const EtcMcu *q, int32_t c, int8_t *y)
 {
-    etc_mcu_nine(picture, w, g, rows, q, c, y, 1);
+    etc_mcu_nine(b, w, g, q, c, y, 1);
 }
 
-ETC_OUTLINE void etc_mcu_nine_2(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                                int32_t rows, const EtcMcu *q, int32_t c, int8_t *y)
+ETC_OUTLINE void etc_mcu_nine_2(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                                const EtcMcu *q, int32_t c, int8_t *y)
 {
-    etc_mcu_nine(picture, w, g, rows, q, c, y, 2);
+    etc_mcu_nine(b, w, g, q, c, y, 2);
 }
 
-/* Computes two outputs at a time.  Each row of a window has `pairs` pairs of taps. */
-ETC_INLINE void etc_mcu_windows_2(const EtcMcuPixel *picture, const uint32_t *taps,
-                                  const EtcMcuConv *g, int32_t rows, const EtcMcu *q, int32_t c,
-                                  int8_t *y, int32_t pairs)
+/* Computes a channel with any windows, two outputs at a time. */
+ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                             const EtcMcu *q, int32_t c, int8_t *y)
 {
-    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
-    const uint32_t *const last = taps + (g->kh * pairs);
-    for (int32_t r = 0; r < rows; r++, picture += g->sh * pitch) {
+    const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
+    const int32_t pairs = (g->kw + 1) / 2; /* of taps of a row */
+    const EtcMcuPixel *picture = b->picture;
+    uint32_t *const taps = (uint32_t *)b->taps, *last = taps;
+    for (int32_t i = 0; i < g->kh; i++, w += g->kw) {
+        for (int32_t t = 0; t < g->kw; t += 2) {
+            const int32_t other = ((t + 1) < g->kw) ? w[t + 1] : 0;
+            *last++ = (uint16_t)w[t] | ((uint32_t)other << 16);
+        }
+    }
+    for (int32_t r = 0; r < b->rows; r++, picture += g->sh * pitch) {
         const EtcMcuPixel *at = picture;
         for (int8_t *const end = y + g->ow; y < end; at += 2 * g->sw) {
             const EtcMcuPixel *p = at, *next = ((y + 1) < end) ? (at + g->sw) : at;
             int32_t s0 = start, s1 = start;
-            for (const uint32_t *w = taps; w < last; p += pitch, next += pitch) {
+            for (const uint32_t *v = taps; v < last; p += pitch, next += pitch) {
                 const EtcMcuPixel *p0 = p, *p1 = next;
-                for (const uint32_t *const stop = w + pairs; w < stop; w++, p0 += 2, p1 += 2) {
-                    s0 = etc_mcu_pair(etc_mcu_word(p0), *w, s0);
-                    s1 = etc_mcu_pair(etc_mcu_word(p1), *w, s1);
+                for (const uint32_t *const stop = v + pairs; v < stop; v++, p0 += 2, p1 += 2) {
+                    s0 = etc_mcu_pair(etc_mcu_word(p0), *v, s0);
+                    s1 = etc_mcu_pair(etc_mcu_word(p1), *v, s1);
                 }
             }
             *y++ = etc_mcu_put(s0, by, zero);
@@ -473,26 +526,17 @@ ETC_INLINE void etc_mcu_windows_2(const EtcMcuPixel *picture, const uint32_t *ta
     }
 }
 
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
+ETC_INLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                              const EtcMcu *q, int32_t c, int8_t *y)
 {
-    uint32_t *to = (uint32_t *)taps;
     const int is_nine = (g->kh == 3) && (g->kw == 3) && (g->sh == g->sw);
     if (is_nine && (g->sw == 1)) {
-        etc_mcu_nine_1(picture, w, g, rows, q, c, y);
-        return;
+        etc_mcu_nine_1(b, w, g, q, c, y);
+    } else if (is_nine && (g->sw == 2)) {
+        etc_mcu_nine_2(b, w, g, q, c, y);
+    } else {
+        etc_mcu_any(b, w, g, q, c, y);
     }
-    if (is_nine && (g->sw == 2)) {
-        etc_mcu_nine_2(picture, w, g, rows, q, c, y);
-        return;
-    }
-    for (int32_t i = 0; i < g->kh; i++, w += g->kw) {
-        for (int32_t t = 0; t < g->kw; t += 2) {
-            const int32_t other = ((t + 1) < g->kw) ? w[t + 1] : 0;
-            *to++ = (uint16_t)w[t] | ((uint32_t)other << 16);
-        }
-    }
-    etc_mcu_windows_2(picture, (const uint32_t *)taps, g, rows, q, c, y, (g->kw + 1) / 2);
 }
 
 /* Sets each of n bytes of y to the larger of the bytes of x and y. */

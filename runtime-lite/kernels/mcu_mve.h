@@ -18,11 +18,21 @@
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 0
+#define ETC_MCU_BY_4 0
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
 #define ETC_MCU_TAPS(kh, kw) 0
 
 typedef int8_t EtcMcuPixel;
+
+/* A picture of a plane, and the rows of y that are computed from it. */
+typedef struct EtcMcuBand {
+    EtcMcuPixel *picture, *inner; /* inner: where the first row of x is */
+    void *taps;                   /* ETC_MCU_TAPS bytes */
+    int32_t rows;                 /* of y */
+    int32_t pitch, columns;       /* pixels from row to row; columns of x that are shown */
+    int32_t first, n_rows;        /* rows of x that are shown */
+} EtcMcuBand;
 
 ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
 {
@@ -394,14 +404,14 @@ ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const
 }
 
 /* Computes one channel, four outputs of a row at a time.  Windows may have any size. */
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
+ETC_OUTLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                               const EtcMcu *q, int32_t c, int8_t *y)
 {
-    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
+    const EtcMcuPixel *picture = b->picture;
+    const int32_t pitch = b->pitch, rows = b->rows, start = q->start[c], by = q->by[c], zero = q->zero;
 #if defined(__ARM_FEATURE_MVE)
     const uint32x4_t column = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)g->sw);
 #endif
-    (void)taps;
     for (int32_t r = 0; r < rows; r++, picture += g->sh * pitch, y += g->ow) {
 #if defined(__ARM_FEATURE_MVE)
         for (int32_t i = 0; i < g->ow; i += 4) {

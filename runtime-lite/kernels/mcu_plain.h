@@ -10,9 +10,19 @@
 
 typedef uint8_t EtcMcuPixel;
 
+/* A picture of a plane, and the rows of y that are computed from it. */
+typedef struct EtcMcuBand {
+    EtcMcuPixel *picture, *inner; /* inner: where the first row of x is */
+    void *taps;                   /* ETC_MCU_TAPS bytes */
+    int32_t rows;                 /* of y */
+    int32_t pitch, columns;       /* pixels from row to row; columns of x that are shown */
+    int32_t first, n_rows;        /* rows of x that are shown */
+} EtcMcuBand;
+
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 1
 #define ETC_MCU_SINGLE 0
+#define ETC_MCU_BY_4 0
 #define ETC_MCU_SLOT 1
 #define ETC_MCU_RUN 1
 #define ETC_MCU_TAPS(kh, kw) 0
@@ -146,11 +156,11 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
     }
 }
 
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuPixel *picture, const int8_t *w, const EtcMcuConv *g,
-                               int32_t rows, const EtcMcu *q, int32_t c, int8_t *y, void *taps)
+ETC_OUTLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                               const EtcMcu *q, int32_t c, int8_t *y)
 {
-    const int32_t pitch = etc_mcu_pitch(g), start = q->start[c], by = q->by[c], zero = q->zero;
-    (void)taps;
+    const EtcMcuPixel *picture = b->picture;
+    const int32_t pitch = b->pitch, rows = b->rows, start = q->start[c], by = q->by[c], zero = q->zero;
     const int is_nine = (g->kh == 3) && (g->kw == 3);
     const int32_t w0 = w[0];
     for (int32_t r = 0; r < rows; r++) {
