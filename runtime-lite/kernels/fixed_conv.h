@@ -435,7 +435,7 @@ ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, cons
 {
     const uint8_t *plane = (const uint8_t *)x;
     const int32_t is_one_run = (g->kw == g->iw), run = is_one_run ? (g->kh * g->kw) : g->kw;
-    const int32_t start = q->start[0], by = q->by[0], flip = (int32_t)(q->x_flip & 0xff);
+    const int32_t start = q->start[0], by = q->by[0];
     int8_t *to = (int8_t *)y;
     for (int32_t c = 0; c < g->ic; c++, plane += g->ih * g->iw) {
         for (int32_t oy = 0; oy < g->oh; oy++) {
@@ -444,9 +444,7 @@ ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, cons
                 const uint8_t *row = at;
                 int32_t sum = start;
                 for (int32_t r = is_one_run ? 1 : g->kh; r > 0; r--, row += g->iw) {
-                    for (const uint8_t *p = row, *const end = row + run; p < end; p++) {
-                        sum += (int8_t)(*p ^ flip);
-                    }
+                    sum = etc_mcu_total(row, run, q->x_flip, sum);
                 }
                 *to++ = etc_mcu_put(sum * (1 << g->pad), by, q->zero);
             }

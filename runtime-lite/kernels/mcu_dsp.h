@@ -281,14 +281,17 @@ ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t 
     ETC_MCU_PAIR(u) ETC_MCU_PAIR(e)
 #endif
 
-/* Adds k terms of a channel to the sums of four pixels.  Returns the end of its weights. */
+/* Adds k terms of a channel to the sums of four pixels.  Returns the end of its weights.  It enters
+ * a loop over four steps where as many steps are left as k has more than a multiple of four. */
 ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t k, int32_t s[4])
 {
 #if defined(__ARM_FEATURE_DSP)
     int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
     uint32_t u, e;
-    __asm__("lsls %[u], %[k], #29\n\tbmi 2f\n"
-            "1: " ETC_MCU_STEP "\n2: " ETC_MCU_STEP "subs %[k], #8\n\tbgt 1b\n"
+    __asm__("ubfx %[u], %[k], #2, #2\n\ttbb [pc, %[u]]\n"
+            "0: .byte (1f - 0b) / 2, (4f - 0b) / 2, (3f - 0b) / 2, (2f - 0b) / 2\n"
+            "1: " ETC_MCU_STEP "\n2: " ETC_MCU_STEP "\n3: " ETC_MCU_STEP "\n4: " ETC_MCU_STEP
+            "subs %[k], #16\n\tbgt 1b\n"
             : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
               [k] "+r"(k), [u] "=&r"(u), [e] "=&r"(e)
             :
@@ -553,6 +556,27 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
     for (; x < end; x++, y++) {
         *y = (*x > *y) ? *x : *y;
     }
+}
+
+/* Returns s plus the sum of n bytes, whose sign bits are flipped if flip is set. */
+ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int32_t s)
+{
+#if defined(__ARM_FEATURE_DSP)
+    flip ^= 0x80808080u;
+    s -= 128 * n;
+    for (; n > 3; n -= 4, x += 4) {
+        const uint32_t v = etc_mcu_word(x) ^ flip;
+        __asm__("usada8 %0, %1, %2, %0" : "+r"(s) : "r"(v), "r"(0));
+    }
+    for (; n > 0; n--, x++) {
+        s += (int32_t)((*x ^ flip) & 0xff);
+    }
+#else
+    for (; n > 0; n--, x++) {
+        s += (int8_t)(uint8_t)(*x ^ flip);
+    }
+#endif
+    return s;
 }
 
 /* -- linear ------------------------------------------------------------------------------------ */

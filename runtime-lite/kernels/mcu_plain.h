@@ -243,6 +243,15 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
     return w;
 }
 
+/* Returns s plus the sum of n bytes, whose sign bits are flipped if flip is set. */
+ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int32_t s)
+{
+    for (; n > 0; n--, x++) {
+        s += (int8_t)(uint8_t)(*x ^ flip);
+    }
+    return s;
+}
+
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  k, the terms with the zeros behind
  * them, is a multiple of 8 and at most 32768.  work: k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
