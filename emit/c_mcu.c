@@ -197,8 +197,10 @@ static void name_points(Emit *e, const Points *p, const char *name[2])
 static void put_points(Function *f, const Points *p, const char *const name[2], bool turns_x)
 {
     put(&f->body, "    /* start, by; zero point and range of y; signs of x and y to turn */\n"
-        "    const EtcMcu q = {%s, %s, %d, %d, %d, %s, %s};\n", name[0], name[1], (int)p->zero,
-        (int)p->lo, (int)p->hi, turns_x ? "0x80808080u" : "0", p->y_is_signed ? "0" : "0x80808080u");
+        "    %sconst EtcMcu q = {%s, %s, %d, %d, %d, %s, %s};\n",
+        strcmp(name[0], "NULL") ? "" : "static ", /* an array in a blob is no constant in C */
+        name[0], name[1], (int)p->zero, (int)p->lo, (int)p->hi, turns_x ? "0x80808080u" : "0",
+        p->y_is_signed ? "0" : "0x80808080u");
 }
 
 /* -- nodes ----------------------------------------------------------------------------------- */
@@ -225,7 +227,7 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
 {
     put(&f->body, "    /* ic, ih, iw; oc, oh, ow; kernel, stride, padding; terms, byte of padding, "
         "rows or\n     * columns at a time, numbers of a pixel */\n"
-        "    const EtcMcuConv g = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, "
+        "    static const EtcMcuConv g = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, "
         "%d};\n",
         (int)c[0], (int)x.h, (int)x.w, (int)c[1], (int)y.h, (int)y.w, (int)kernel[0],
         (int)kernel[1], (int)stride[0], (int)stride[1], (int)pad[0], (int)pad[1], (int)more[0],
@@ -535,7 +537,7 @@ bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
     put(&f->body, "    /* batches, m, n, k, k with zeros; bytes of the second from row to row and "
         "column to\n     * column, its sign to turn; zero points; factor; blocks of its "
         "weights, and what is added */\n"
-        "    const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d, %d, %d, %d};\n",
+        "    static const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d, %d, %d, %d};\n",
         (int)x->type.dim[0].value, (int)x->type.dim[1].value, (int)cols, (int)k, (int)wide,
         (int)(is_turned ? 1 : cols), (int)(is_turned ? k : 1),
         w->type.dtype == ETC_I8 ? "0" : "0x80",

@@ -421,12 +421,12 @@ ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, i
         "mov %[s2], %[s0]\n\tmov %[s3], %[s0]\n\t" row4(0) row4(1) row4(2)                      \
         "ldrd %[v], %[a], [%[w], #28]\n\tldr %[b], [%[w], #36]\n\tadd %[p], %[v]\n\t"           \
         "subs %[n], #4\n\t" ETC_MCU_END(s0, "], #4") ETC_MCU_END(s1, ", #-3]")                   \
-        ETC_MCU_END(s2, ", #-2]") "blt 3f\n\t" ETC_MCU_END(s3, ", #-1]")                         \
-        "bgt 1b\n\tb 3f\n\t"                                                                     \
+        ETC_MCU_END(s2, ", #-2]") "blt 4f\n\t" ETC_MCU_END(s3, ", #-1]") "bgt 1b\n\tb 3f\n"     \
+        "4: sub %[y], #1\n\tb 3f\n"                                                              \
         "2: " row2(0) row2(1) row2(2) "ldrd %[a], %[b], [%[w], #32]\n\tcmp %[n], #2\n\t"         \
-        ETC_MCU_END(s0, "], #1") "blt 3f\n\t" ETC_MCU_END(s1, "]") "3:\n"                       \
+        ETC_MCU_END(s0, "], #1") "blt 3f\n\t" ETC_MCU_END(s1, "], #1") "3:\n"                   \
         : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [p] "+r"(p),           \
-          [y] "+r"(to), [n] "+r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a0), [b] "=&r"(a1)    \
+          [y] "+r"(y), [n] "+r"(n),  [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a0), [b] "=&r"(a1)    \
         : [pitch] "r"(pitch), [w] "r"(&nine)                                                     \
         : "cc", "memory")
 #endif
@@ -458,7 +458,6 @@ etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g, const Et
     nine.zero = q->zero;
     for (int32_t r = b->rows; r > 0; r--) {
         const EtcMcuPixel *p = picture;
-        int8_t *to = y;
         int32_t n = width;
 #if defined(__ARM_FEATURE_DSP)
         int32_t s0, s1, s2, s3;
@@ -475,10 +474,9 @@ etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g, const Et
                 const int at = ((i / 3) * 4) + (((i % 3) * 3) / 2);
                 sum += p[((i / 3) * (pitch / 2)) + (i % 3)] * w[at];
             }
-            *to++ = etc_mcu_put(sum, nine.by, nine.zero);
+            *y++ = etc_mcu_put(sum, nine.by, nine.zero);
         }
 #endif
-        y += width;
         picture += (stride * pitch) / 2;
     }
 }
