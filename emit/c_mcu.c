@@ -20,6 +20,8 @@ struct McuSet {
                                                      element of a linear layer's x, and of
                                                      a number of a picture */
     int64_t pair_bytes;                           /* the size of two taps of a row: ETC_MCU_TAPS */
+    int64_t run, window_bytes; /* numbers that a row of a window should have a multiple of; about
+                                  the bytes of the rows that windows read */
     bool counts_from_0; /* x is unsigned */
     bool has_strips;    /* it has etc_mcu_strips and etc_mcu_sum_4 */
     bool holds_points;  /* the weights of a convolution's channel are between its start and its factor */
@@ -27,9 +29,9 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, true, false, false, 1},
-    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, false, false, true, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, 1, 1024, true, false, false, 1},
+    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, 16, 2048, false, true, false, 0},
+    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, 2, 1536, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -334,12 +336,11 @@ static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *
                 blocks_of(image_of(arg_value(p->n, "input")).w + stored, 16) * 16;
 }
 
-/* Returns the columns of y that are computed at a time.  The rows of their windows take about 2
- * KiB. */
-static int64_t columns_of(const Conv *c, int64_t pixel_bytes, Image y)
+/* Returns the columns of y that are computed at a time, so that the rows of their windows take about
+ * set->window_bytes. */
+static int64_t columns_of(const McuSet *set, const Conv *c, int64_t wide, Image y)
 {
-    enum { MOST = 2048 };
-    int64_t width = MOST / (c->kernel[0] * pixel_bytes);
+    int64_t width = set->window_bytes / (c->kernel[0] * wide * set->number_bytes);
     int64_t columns = (width - c->kernel[1]) / c->stride[1] + 1;
     return columns >= y.w ? y.w : columns < 8 ? least(8, y.w) : columns / 4 * 4;
 }
@@ -360,17 +361,19 @@ static int64_t wide_of(const McuSet *set, const Points *p, const Conv *c, int64_
 static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
                          Plan *to)
 {
-    enum { SLACK = 16 };
     int64_t area = c->kernel[0] * c->kernel[1], channels = p->terms / area;
     to->core = "etc_mcu_windows";
     to->wide = wide_of(set, p, c, channels);
     to->k = blocks_of(area * to->wide, set->conv.multiple) * set->conv.multiple;
     to->weights = put_weights(e, p, &set->conv, area, to->wide, set->holds_points,
                               &to->group_bytes);
-    to->band = columns_of(c, to->wide * set->number_bytes, y);
-    to->bytes = to->k * (set->panel_bytes + set->number_bytes) + SLACK + 4 * p->channels +
-                c->kernel[0] * ((to->band - 1) * c->stride[1] + c->kernel[1]) * to->wide *
-                    set->number_bytes + SLACK;
+    to->band = columns_of(set, c, to->wide, y);
+    const int64_t row = ((to->band - 1) * c->stride[1] + c->kernel[1]) * to->wide;
+    const bool is_whole = c->kernel[1] * to->wide % set->run == 0;
+    const bool fills = y.w % 4 == 0 || (to->band == y.w && y.h * y.w % 4 == 0);
+    to->bytes = to->k * set->panel_bytes +
+                (c->kernel[0] * row + 31) / 16 * 16 * set->number_bytes +
+                (is_whole ? 0 : to->k * set->number_bytes + 16) + (fills ? 0 : 4 * p->channels);
 }
 
 static bool is_pointwise(const Conv *c, Image y)

@@ -5,13 +5,20 @@
 
 #include "runtime-lite/kernels/mcu_plain.h"
 
+ETC_OUTLINE void etc_mcu_fill(EtcMcuPixel *to, int32_t n, EtcMcuPixel pad)
+{
+    for (int32_t i = 0; i < n; i++) {
+        to[i] = pad;
+    }
+}
+
 /* Computes y[oc][oh * ow] of one image for a 1x1 kernel with stride 1 and no padding.  y has at
  * least four pixels.  work: a panel. */
 ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
     const int32_t n = g->oh * g->ow;
-    __builtin_memset(work, 0, (size_t)ETC_MCU_PANEL(g->k));
+    etc_mcu_fill((EtcMcuPixel *)work, ETC_MCU_PANEL(g->k) / (int32_t)sizeof(EtcMcuPixel), 0);
     for (int32_t j = 0; j < n; j += 4) {
         const int32_t p = etc_min_i32(j, n - 4); /* the last four may overlap those before */
         etc_mcu_planes((const uint8_t *)x + p, n, g->ic, g->k, q->x_flip, work);
@@ -35,13 +42,6 @@ typedef struct EtcMcuRing {
     int32_t top;   /* where the slot of the windows' upper row begins */
     int32_t kh, run, step; /* rows of a window, numbers of its row, and from window to window */
 } EtcMcuRing;
-
-ETC_INLINE void etc_mcu_fill(EtcMcuPixel *to, int32_t n, EtcMcuPixel pad)
-{
-    for (int32_t i = 0; i < n; i++) {
-        to[i] = pad;
-    }
-}
 
 /* Takes in the rows of x that windows with the upper row `top` read.  Rows outside x become
  * padding. */
@@ -109,21 +109,26 @@ ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, 
     }
 }
 
-/* Computes y[oc][oh * ow] of one image.  work: a panel, k numbers and 16 bytes, four bytes for
- * each channel of y, kh rows of the pixels that g->band columns of y read, and 16 bytes. */
+/* Computes y[oc][oh * ow] of one image.  work: a panel, kh rows of the pixels that g->band columns of
+ * y read, and 16 bytes; where rows of windows are no whole steps, k numbers and 16 bytes; and where
+ * a panel may lack pixels, four bytes for each channel of y. */
 ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                  const EtcMcu *q, void *work)
 {
-    uint8_t *panel = (uint8_t *)work, *const behind = panel + ETC_MCU_PANEL(g->k);
-    EtcMcuPixel *line = (EtcMcuPixel *)(void *)behind;
-    int8_t *some = (int8_t *)(line + g->k) + 16;
-    const int32_t plane = g->oh * g->ow;
+    const int32_t plane = g->oh * g->ow, row = (((g->band - 1) * g->sw) + g->kw) * g->wide;
+    uint8_t *const panel = (uint8_t *)work;
     EtcMcuRing r;
     r.kh = g->kh;
     r.run = g->kw * g->wide;
     r.step = g->sw * g->wide;
-    r.rows = (EtcMcuPixel *)(void *)(some + (4 * g->oc));
-    __builtin_memset(work, 0, (size_t)((uint8_t *)some - panel));
+    r.rows = (EtcMcuPixel *)(void *)(panel + ETC_MCU_PANEL(g->k));
+    EtcMcuPixel *line = r.rows + (((g->kh * row) + 31) / 16 * 16);
+    int8_t *some = (int8_t *)line;
+    etc_mcu_fill((EtcMcuPixel *)work, ETC_MCU_PANEL(g->k) / (int32_t)sizeof(EtcMcuPixel), 0);
+    if ((r.run % ETC_MCU_RUN) != 0) {
+        etc_mcu_fill(line, g->k, 0);
+        some = (int8_t *)(line + g->k) + 16;
+    }
     for (int32_t ox = 0; ox < g->ow; ox += g->band) {
         const int32_t columns = etc_min_i32(g->band, g->ow - ox);
         int32_t n = 0; /* the pixels in the panel */
@@ -194,9 +199,7 @@ ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, cons
         b.first = iy + upper;
         b.n_rows = etc_min_i32(under, g->ih - iy) - upper;
         b.inner = picture + (upper * pitch) + g->pw;
-        for (int32_t i = 0; i < (under * pitch); i++) {
-            picture[i] = pad;
-        }
+        etc_mcu_fill(picture, under * pitch, pad);
         for (int32_t c = 0, left = 0; c < g->oc; c++, left--) {
             if (left == 0) {
                 etc_mcu_picture(from, &b, g->iw, q->x_flip);

@@ -235,9 +235,7 @@ ETC_INLINE void etc_mcu_spread(const EtcMcuPixel *from, int32_t n, void *panel)
 {
 #if defined(__ARM_FEATURE_DSP)
     uint32_t a;
-#define ETC_MCU_TWO "ldr %[a], [%[from]], #4\n\tstr %[a], [%[to]], #16\n\t"
-    __asm__ volatile("lsls %[a], %[n], #30\n\tbmi 2f\n"
-                     "1: " ETC_MCU_TWO "\n2: " ETC_MCU_TWO "subs %[n], #4\n\tbgt 1b"
+    __asm__ volatile("1: ldr %[a], [%[from]], #4\n\tsubs %[n], #2\n\tstr %[a], [%[to]], #16\n\tbgt 1b"
                      : [from] "+r"(from), [to] "+r"(panel), [n] "+r"(n), [a] "=&r"(a)
                      :
                      : "cc", "memory");
@@ -648,20 +646,29 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
 #define ETC_MCU_BYTE(v, at)                                                                      \
     "qadd %[" #v "], %[" #v "], %[zero]\n\tssat %[" #v "], #8, %[" #v "]\n\tstrb %[" #v "], [%[to]" at "\n\t"
     int32_t a, b;
-    for (; (x + 4) <= end;) {
+    while ((x + 4) <= end) {
         __asm__ volatile("vldmia %[x]!, {s0-s3}\n\t" ETC_MCU_NEAREST("s0") ETC_MCU_NEAREST("s1")
                          ETC_MCU_NEAREST("s2") ETC_MCU_NEAREST("s3")
-                         "vmov %[a], %[b], s0, s1\n\t" ETC_MCU_BYTE(a, "], #4") ETC_MCU_BYTE(b, ", #-3]")
-                         "vmov %[a], %[b], s2, s3\n\t" ETC_MCU_BYTE(a, ", #-2]") ETC_MCU_BYTE(b, ", #-1]")
+                         "vmov %[a], %[b], s0, s1\n\t" ETC_MCU_BYTE(a, "], #4")
+                         ETC_MCU_BYTE(b, ", #-3]") "vmov %[a], %[b], s2, s3\n\t"
+                         ETC_MCU_BYTE(a, ", #-2]") ETC_MCU_BYTE(b, ", #-1]")
                          : [x] "+r"(x), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b)
                          : [by] "t"(inverse), [zero] "r"(q->zero)
                          : "s0", "s1", "s2", "s3", "memory");
     }
-#endif
+    while (x < end) {
+        __asm__ volatile("vldmia %[x]!, {s0}\n\t" ETC_MCU_NEAREST("s0") "vmov %[a], s0\n\t"
+                         ETC_MCU_BYTE(a, "], #1")
+                         : [x] "+r"(x), [to] "+r"(to), [a] "=&r"(a)
+                         : [by] "t"(inverse), [zero] "r"(q->zero)
+                         : "s0", "memory");
+    }
+#else
     for (; x < end; x++) {
         const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
+#endif
     etc_mcu_finish((uint8_t *)y, n, q);
 }
 
