@@ -62,23 +62,16 @@ ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu
     r->top = ((top + g->ph) % g->kh) * r->pitch;
 }
 
-/* Returns the place one row below `at` in the ring. */
-ETC_INLINE int32_t etc_mcu_below(const EtcMcuRing *r, int32_t at, int32_t column)
-{
-    at += r->pitch;
-    return ((at - column) < r->all) ? at : (at - r->all);
-}
-
 /* Copies n windows, the first one at number `column` of the ring's rows, to as many pixels of a
  * panel.  `line` holds a window in between if its rows do not fill whole steps. */
 ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, int32_t k,
                                 EtcMcuPixel *line, uint8_t *panel)
 {
-    const int32_t run = r->run, step = r->step;
-    int32_t at = r->top + column;
+    const int32_t run = r->run, step = r->step, pitch = r->pitch, all = r->all, kh = r->kh;
+    const EtcMcuPixel *top = r->rows + r->top + column, *end = r->rows + all + column;
     if ((run % ETC_MCU_RUN) == 0) {
-        for (int32_t i = r->kh; i > 0; i--) {
-            const EtcMcuPixel *from = r->rows + at;
+        for (int32_t i = kh; i > 0; i--) {
+            const EtcMcuPixel *from = top;
             uint8_t *to = panel;
             int32_t left = n;
 #if ETC_MCU_BY_4
@@ -93,19 +86,22 @@ ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, 
                 to += ETC_MCU_SLOT;
             }
             panel += ETC_MCU_PANEL(run);
-            at = etc_mcu_below(r, at, column);
+            top += pitch;
+            top = (top < end) ? top : (top - all); /* the rows are a ring */
         }
         return;
     }
     for (; n > 0; n--, panel += ETC_MCU_SLOT) {
+        const EtcMcuPixel *from = top;
         EtcMcuPixel *to = line;
-        for (int32_t i = r->kh, from = at; i > 0; i--, to += run) {
-            etc_mcu_copy(r->rows + from, run, to);
-            from = etc_mcu_below(r, from, column);
+        for (int32_t i = kh; i > 0; i--, to += run) {
+            etc_mcu_copy(from, run, to);
+            from += pitch;
+            from = (from < end) ? from : (from - all);
         }
         etc_mcu_spread(line, k, panel);
-        column += step;
-        at += step;
+        top += step;
+        end += step;
     }
 }
 

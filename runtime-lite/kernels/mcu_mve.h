@@ -142,21 +142,30 @@ ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t 
     mac " r8, q0, q2\n\t" mac " r10, q1, q2\n\tvldrb.8 q3, [%[x], #-16]\n\t"                     \
     mac " r12, q0, q3\n\t" mac " lr, q1, q3\n\t"
 
-/* Adds up n blocks of terms for four pixels: *a receives the sums of the first channel, and *b
- * those of the second.  Returns the end of their weights.  The sums take all registers that such
- * a sum may be in, so the code names them. */
-ETC_INLINE const int8_t *etc_mcu_eight(const int8_t *x, const int8_t *w, int32_t n, int32x4_t *a,
-                                       int32x4_t *b)
+/* Adds up n blocks of terms for four pixels and two channels, and returns their bytes: those of the
+ * first channel in the low bits of the lanes, those of the second one 16 bits higher.  Sets *end to
+ * the end of the weights.  The sums take all registers that such a sum may be in, so the code names
+ * them. */
+ETC_INLINE int8x16_t etc_mcu_eight(const int8_t *x, const int8_t *w, int32_t n,
+                                   const int32_t *start, const int32_t *by, int16x8_t zero,
+                                   const int8_t **end)
 {
+    int8x16_t a, b;
     __asm__(ETC_MCU_STEP("vmladav.s8") "subs %[n], #1\n\tbeq 2f\n"
             "1: " ETC_MCU_STEP("vmladava.s8") "subs %[n], #1\n\tbne 1b\n"
             "2: vmov %q[a][2], %q[a][0], r0, r8\n\tvmov %q[a][3], %q[a][1], r4, r12\n\t"
-            "vmov %q[b][2], %q[b][0], r2, r10\n\tvmov %q[b][3], %q[b][1], r6, lr\n"
-            : [a] "=&t"(*a), [b] "=&t"(*b), [x] "+r"(x), [w] "+r"(w), [n] "+r"(n)
-            :
+            "vmov %q[b][2], %q[b][0], r2, r10\n\tvmov %q[b][3], %q[b][1], r6, lr\n\t"
+            "ldrd r0, r2, [%[start]]\n\tldrd r4, r6, [%[by]]\n\t"
+            "vadd.i32 %q[a], %q[a], r0\n\tvadd.i32 %q[b], %q[b], r2\n\t"
+            "vqrdmulh.s32 %q[a], %q[a], r4\n\tvqrdmulh.s32 %q[b], %q[b], r6\n\t"
+            "vqmovnb.s32 %q[a], %q[a]\n\tvqmovnt.s32 %q[a], %q[b]\n\t"
+            "vqadd.s16 %q[a], %q[a], %q[zero]\n\tvqmovnb.s16 %q[a], %q[a]\n"
+            : [a] "=&t"(a), [b] "=&t"(b), [x] "+r"(x), [w] "+r"(w), [n] "+r"(n)
+            : [start] "r"(start), [by] "r"(by), [zero] "t"(zero)
             : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "q3", "cc",
               "memory");
-    return w;
+    *end = w;
+    return a;
 }
 #endif
 
@@ -165,14 +174,9 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
 {
     const int32_t *start = q->start, *by = q->by;
 #if defined(__ARM_FEATURE_MVE)
+    const int16x8_t zero = vdupq_n_s16((int16_t)q->zero);
     for (const int32_t *const end = by + m; by < end; by += 2, start += 2) {
-        int32x4_t a, b;
-        w = etc_mcu_eight((const int8_t *)panel, w, k / 16, &a, &b);
-        a = vqrdmulhq_n_s32(vaddq_n_s32(a, start[0]), by[0]);
-        b = vqrdmulhq_n_s32(vaddq_n_s32(b, start[1]), by[1]);
-        int16x8_t half = vqmovntq_s32(vqmovnbq_s32(vuninitializedq_s16(), a), b);
-        half = vqaddq_n_s16(half, (int16_t)q->zero);
-        const int8x16_t v = vqmovnbq_s16(vuninitializedq_s8(), half);
+        const int8x16_t v = etc_mcu_eight((const int8_t *)panel, w, k / 16, start, by, zero, &w);
         vstrbq_s32(y, vreinterpretq_s32_s8(v));
         y += plane;
         if ((by + 1) < end) {
@@ -206,13 +210,15 @@ ETC_OUTLINE void etc_mcu_sum_4(const void *a, const void *b, void *y, int32_t n,
     int8_t *to = (int8_t *)y;
 #if defined(__ARM_FEATURE_MVE)
     const int32x4_t lo = vdupq_n_s32(q->lo), hi = vdupq_n_s32(q->hi);
-    for (; n > 0; n -= 4, x0 += 4, x1 += 4, to += 4) {
-        const mve_pred16_t some = vctp32q((uint32_t)n);
-        int32x4_t v = vmulq_n_s32(vldrbq_z_s32(x0, some), by[0]);
-        v = vaddq_n_s32(vmlaq_n_s32(v, vldrbq_z_s32(x1, some), by[1]), by[2]);
-        v = vmaxq_s32(vminq_s32(vshlq_r_s32(v, -fraction), hi), lo);
-        vstrbq_p_s32(to, v, some);
-    }
+    __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: vldrb.s32 q0, [%[x0]], #4\n\t"
+                     "vldrb.s32 q1, [%[x1]], #4\n\tvmul.i32 q0, q0, %[by0]\n\t"
+                     "vmla.s32 q0, q1, %[by1]\n\tvadd.i32 q0, q0, %[from]\n\t"
+                     "vshl.s32 q0, %[shift]\n\tvmin.s32 q0, q0, %q[hi]\n\t"
+                     "vmax.s32 q0, q0, %q[lo]\n\tvstrb.32 q0, [%[to]], #4\n\tletp lr, 2b\n1:\n"
+                     : [x0] "+l"(x0), [x1] "+l"(x1), [to] "+l"(to)
+                     : [n] "r"(n), [by0] "r"(by[0]), [by1] "r"(by[1]), [from] "r"(by[2]),
+                       [shift] "r"(-fraction), [lo] "t"(lo), [hi] "t"(hi)
+                     : "q0", "q1", "lr", "memory");
 #else
     for (int32_t i = 0; i < n; i++) {
         const int32_t v = ((x0[i] * by[0]) + (x1[i] * by[1]) + by[2]) >> fraction;
@@ -290,14 +296,13 @@ ETC_INLINE const uint8_t *etc_mcu_at(const uint8_t *x, const EtcMcuConv *g, int3
     return ((uint32_t)iy < (uint32_t)g->ih) ? (x + (iy * g->iw)) : none;
 }
 
-/* Writes rows iy .. iy + 3 of a plane column by column, to[column][4].  Columns behind those of
- * x are padding, up to a multiple of 16 that is at least n.  `none` is a row of padding. */
-ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy, int32_t n,
-                              uint32_t flip, const uint8_t *none, int8_t *to)
+/* Writes four rows of a plane column by column, to[column][4].  Columns behind those of x are
+ * padding, up to a multiple of 16 that is at least n. */
+ETC_INLINE void etc_mcu_strip(const uint8_t *const row[4], const EtcMcuConv *g, int32_t n,
+                              uint32_t flip, int8_t *to)
 {
-    const uint8_t *r0 = etc_mcu_at(x, g, iy, none), *r1 = etc_mcu_at(x, g, iy + 1, none);
-    const uint8_t *r2 = etc_mcu_at(x, g, iy + 2, none), *r3 = etc_mcu_at(x, g, iy + 3, none);
 #if defined(__ARM_FEATURE_MVE)
+    const uint8_t *r0 = row[0], *r1 = row[1], *r2 = row[2], *r3 = row[3];
     const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
     const uint8x16_t pad = veorq_u8(vdupq_n_u8((uint8_t)g->pad), turn);
     const int8_t *const end = to + (4 * n);
@@ -314,7 +319,6 @@ ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
                      : [end] "r"(end), [turn] "t"(turn), [pad] "t"(pad)
                      : "q0", "q1", "q2", "q3", "q4", "cc", "memory");
 #else
-    const uint8_t *const row[4] = {r0, r1, r2, r3};
     for (int32_t i = 0; i < (n * 4); i++) {
         const uint8_t v = ((i / 4) < g->iw) ? row[i % 4][i / 4] : (uint8_t)g->pad;
         to[i] = (int8_t)(uint8_t)(v ^ flip);
@@ -334,31 +338,37 @@ ETC_INLINE void etc_mcu_strip(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
                      "vadd.i32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t" \
                      "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"    \
                      "bgt 1b\n"                                                                 \
-                     : [p] "+r"(p), [y] "+l"(y), [n] "+r"(n)                                    \
+                     : [p] "+r"(p), [y] "+l"(to), [n] "+r"(n)                                   \
                      : [w] "t"(taps), [start] "r"(start), [by] "r"(by), [zero] "r"(zero)        \
                      : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 
-/* Computes a row of y whose windows are in one strip, 4 * sw bytes apart; sw is 1 or 2.  A
- * window begins `shift` bits behind the start of each column of the strip. */
-ETC_INLINE void etc_mcu_short_row(const int8_t *p, const int8_t *w, const EtcMcuConv *g,
-                                  int32_t start, int32_t by, int32_t zero, int32_t shift, int8_t *y)
+/* Computes `rows` rows of y, of windows in one strip, 4 * sw bytes apart; sw is 1 or 2.  Those of the
+ * next row begin sh bytes behind in each column. */
+ETC_INLINE void etc_mcu_short_rows(const int8_t *work, const int8_t *w, const EtcMcuConv *g,
+                                   int32_t rows, int32_t start, int32_t by, int32_t zero, int8_t *y)
 {
 #if defined(__ARM_FEATURE_MVE)
-    const uint32x4_t taps = vshlq_r_u32(vreinterpretq_u32_s8(vldrbq_s8(w)), shift);
-    int32_t n = g->ow;
-    if (g->sw == 1) {
-        ETC_MCU_ROW(4);
-    } else {
-        ETC_MCU_ROW(8);
+    uint32x4_t taps = vreinterpretq_u32_s8(vldrbq_s8(w));
+    for (; rows > 0; rows--, y += g->ow) {
+        const int8_t *p = work;
+        int8_t *to = y;
+        int32_t n = g->ow;
+        if (g->sw == 1) {
+            ETC_MCU_ROW(4);
+        } else {
+            ETC_MCU_ROW(8);
+        }
+        taps = vshlq_r_u32(taps, g->sh * 8);
     }
 #else
-    for (const int8_t *const end = y + g->ow; y < end; p += 4 * g->sw) {
+    for (int32_t r = 0; r < (rows * g->ow); r++) {
+        const int8_t *p = work + ((r % g->ow) * 4 * g->sw) + ((r / g->ow) * g->sh);
         int32_t sum = start;
         for (int32_t i = 0; i < (4 * g->kw); i++) {
-            sum += ((i % 4) < g->kh) ? (p[i + (shift / 8)] * w[i]) : 0;
+            sum += ((i % 4) < g->kh) ? (p[i] * w[i]) : 0;
         }
-        *y++ = etc_mcu_put(sum, by, zero);
+        y[r] = etc_mcu_put(sum, by, zero);
     }
 #endif
 }
@@ -386,18 +396,27 @@ ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const
                                 const EtcMcu *q, void *work)
 {
     const int32_t columns = etc_mcu_columns(g), each = ((4 - g->kh) / g->sh) + 1;
-    const uint8_t *plane, *none = etc_mcu_clear(g, q, work);
+    const uint8_t *plane = (const uint8_t *)x, *none = etc_mcu_clear(g, q, work);
     int8_t *y = (int8_t *)out;
-    const int32_t share = g->oc / g->ic;
-    for (int32_t c = 0; c < g->oc; c++, w += 16) {
+    const int32_t share = g->oc / g->ic, iw = g->iw, next = g->ih * iw;
+    for (int32_t c = 0, left = share; c < g->oc; c++, left--, w += 16) {
         const int32_t start = q->start[c], by = q->by[c], zero = q->zero;
-        plane = (const uint8_t *)x + ((c / share) * g->ih * g->iw);
-        for (int32_t oy = 0; oy < g->oh; oy += each) {
-            etc_mcu_strip(plane, g, (oy * g->sh) - g->ph, columns, q->x_flip, none,
-                          (int8_t *)work + (4 * g->pw));
-            for (int32_t i = 0; (i < each) && ((oy + i) < g->oh); i++, y += g->ow) {
-                etc_mcu_short_row((const int8_t *)work, w, g, start, by, zero, i * g->sh * 8, y);
+        if (left == 0) {
+            plane += next;
+            left = share;
+        }
+        for (int32_t oy = 0, iy = -g->ph; oy < g->oh; oy += each, iy += each * g->sh) {
+            const int32_t rows = etc_min_i32(each, g->oh - oy);
+            const uint8_t *row[4] = {plane + (iy * iw), plane + ((iy + 1) * iw),
+                                     plane + ((iy + 2) * iw), plane + ((iy + 3) * iw)};
+            if ((iy < 0) || ((iy + 3) >= g->ih)) {
+                for (int32_t i = 0; i < 4; i++) {
+                    row[i] = etc_mcu_at(plane, g, iy + i, none);
+                }
             }
+            etc_mcu_strip(row, g, columns, q->x_flip, (int8_t *)work + (4 * g->pw));
+            etc_mcu_short_rows((const int8_t *)work, w, g, rows, start, by, zero, y);
+            y += rows * g->ow;
         }
     }
     etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
