@@ -22,16 +22,17 @@ struct McuSet {
     int64_t pair_bytes;                           /* the size of two taps of a row: ETC_MCU_TAPS */
     int64_t run, window_bytes; /* numbers that a row of a window should have a multiple of; about
                                   the bytes of the rows that windows read */
+    int64_t picture_bytes;     /* about the bytes of a picture of a channel */
     bool counts_from_0; /* x is unsigned */
-    bool has_strips;    /* it has etc_mcu_strips and etc_mcu_sum_4 */
+    bool has_strips;    /* it has strips of four rows, and etc_mcu_sum_4 */
     bool holds_points;  /* the weights of a convolution's channel are between its start and its factor */
     int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, 1, 1024, true, false, false, 1},
-    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, 16, 2048, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, 2, 1536, false, false, true, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
+    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, 16, 2048, 2048, false, true, false, 0},
+    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -151,7 +152,7 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_
                       p->groups * *bytes, to);
 }
 
-/* Makes an array of the weights of a depthwise convolution as etc_mcu_strips needs them, and
+/* Makes an array of the weights of a depthwise convolution as etc_mcu_short needs them, and
  * returns its name.  Sets *bytes to the size of a channel. */
 static const char *put_strips(Emit *e, const Points *p, const Conv *c, int64_t *bytes)
 {
@@ -301,39 +302,46 @@ static const char *put_nine(Emit *e, const Points *p)
     return made_array(e, wish_of(arg_value(p->n, "weight")), "nine", ETC_I8, p->channels * 12, to);
 }
 
-/* Plans a convolution with etc_mcu_depthwise.  It computes so many rows of y at a time that a
- * picture of one channel takes about 6 KiB. */
-static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
-                           Plan *to)
+/* Returns whether strips of four rows and vectors of four columns have room for a window. */
+static bool fits_strip(const Conv *c)
 {
-    enum { MOST = 6144 };
-    const int64_t slack = 16 + 4 * c->stride[1];
-    int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2 * set->number_bytes;
-    int64_t band = (MOST / pitch - c->kernel[0]) / c->stride[0] + 1;
-    to->core = "etc_mcu_depthwise";
+    return c->kernel[0] <= 4 && c->kernel[1] <= 4 && c->stride[1] <= 2;
+}
+
+/* Sets the weights of a depthwise convolution and what they take in a strip or as pairs. */
+static int64_t plan_taps(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
+                         int64_t pitch, Plan *to)
+{
+    enum { SOME = 96, MORE = 32 }; /* columns of a strip */
     const bool is_nine = set->pair_bytes && c->kernel[0] == 3 && c->kernel[1] == 3 &&
                          c->stride[0] == c->stride[1] && c->stride[0] <= 2;
+    if (set->has_strips && fits_strip(c)) {
+        const int64_t rows = c->stride[0] > 1 || pitch > SOME ? 1 : least(SOME / pitch, y.h);
+        to->weights = put_strips(e, p, c, &to->k);
+        to->wide = (rows * pitch + MORE) * 4;
+        return to->wide + (4 - c->kernel[0]) * pitch + MORE; /* the strip reads rows behind */
+    }
     to->k = is_nine ? 12 : p->terms;
+    to->wide = 0;
     to->weights = is_nine           ? put_nine(e, p)
                   : p->is_stretched ? put_stretched(e, p)
                                     : constant_name(e, arg_value(p->n, "weight")->state);
-    to->band = band > y.h ? y.h : band < 1 ? 1 : band;
-    to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch + slack +
-                c->kernel[0] * blocks_of(c->kernel[1], 2) * set->pair_bytes;
+    return c->kernel[0] * blocks_of(c->kernel[1], 2) * set->pair_bytes;
 }
 
-/* Plans a convolution with etc_mcu_strips.  A strip has room for the columns of x that the vectors
- * read, and for those that are stored, sixteen at a time. */
-static void plan_strips(Emit *e, const Points *p, const Conv *c, Image y, Plan *to)
+/* Plans a convolution with etc_mcu_depthwise.  It computes so many rows of y at a time that a
+ * picture of one channel takes about set->picture_bytes. */
+static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
+                           Plan *to)
 {
-    int64_t columns = (y.w - 1) * c->stride[1] + c->kernel[1], pad = c->pad[1];
-    int64_t stored = columns > pad ? blocks_of(columns - pad, 16) * 16 : 0;
-    int64_t read = columns + 3 * c->stride[1] + 4;
-    to->weights = put_strips(e, p, c, &to->k);
-    to->core = "etc_mcu_strips";
-    to->band = (pad + stored > read ? pad + stored : read) * 4;
-    to->bytes = to->band +
-                blocks_of(image_of(arg_value(p->n, "input")).w + stored, 16) * 16;
+    const int64_t slack = 16 + 4 * c->stride[1];
+    const int64_t pitch = ((y.w - 1) * c->stride[1] + c->kernel[1] + 2) / 2 * 2;
+    int64_t band = (set->picture_bytes / (pitch * set->number_bytes) - c->kernel[0]) /
+                   c->stride[0] + 1;
+    to->core = "etc_mcu_depthwise";
+    to->band = band > y.h ? y.h : band < 1 ? 1 : band;
+    to->bytes = ((to->band - 1) * c->stride[0] + c->kernel[0]) * pitch * set->number_bytes + slack +
+                plan_taps(e, set, p, c, y, pitch, to);
 }
 
 /* Returns the columns of y that are computed at a time, so that the rows of their windows take about
@@ -384,12 +392,6 @@ static bool is_pointwise(const Conv *c, Image y)
     return ok;
 }
 
-/* Returns whether etc_mcu_strips can compute a depthwise convolution. */
-static bool fits_strip(const Conv *c)
-{
-    return c->kernel[0] <= 4 && c->kernel[1] <= 4 && c->stride[1] <= 2;
-}
-
 /* Returns whether a convolution is computed from a picture of each channel.  This is so if every
  * result reads one channel, and a panel would be shared by few results or have few terms. */
 static bool is_planewise(const Points *p, const Conv *c)
@@ -405,9 +407,7 @@ static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c
     int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
     Plan to = {.k = k, .band = y.h, .wide = 1};
     const bool is_depthwise = is_planewise(p, c);
-    if (is_depthwise && set->has_strips && fits_strip(c))
-        plan_strips(e, p, c, y, &to);
-    else if (is_depthwise)
+    if (is_depthwise)
         plan_depthwise(e, set, p, c, y, &to);
     else if (!is_pointwise(c, y))
         plan_windows(e, set, p, c, y, &to);

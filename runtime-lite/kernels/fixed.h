@@ -45,8 +45,9 @@ typedef struct EtcMcuConv {
     int32_t ic, ih, iw, oc, oh, ow, kh, kw, sh, sw, ph, pw;
     int32_t k;    /* the number of terms with the zeros that fill up the last step */
     int32_t pad;  /* the byte of x that padding consists of */
-    int32_t band; /* depthwise: rows of y at a time; windows: columns; strips: a strip's bytes */
-    int32_t wide; /* windows: the numbers of a pixel, those of its channels and zeros */
+    int32_t band; /* depthwise: rows of y at a time; windows: columns */
+    int32_t wide; /* windows: the numbers of a pixel, those of its channels and zeros; depthwise: the
+                     bytes of a strip */
 } EtcMcuConv;
 
 /* Returns the integer nearest to v, with halves to even, if |v| is below 512; otherwise 512 with

@@ -181,7 +181,7 @@ ETC_OUTLINE void etc_mcu_picture(const uint8_t *plane, const EtcMcuBand *b, int3
 ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                    const EtcMcu *q, void *work)
 {
-    EtcMcuPixel *picture = (EtcMcuPixel *)(void *)((uint8_t *)work + ETC_MCU_TAPS(g->kh, g->kw));
+    EtcMcuPixel *picture = (EtcMcuPixel *)(void *)((uint8_t *)work + ETC_MCU_TAPS(g));
     const EtcMcuPixel pad = etc_mcu_byte((uint32_t)g->pad ^ q->x_flip);
     const int32_t each = g->oc / g->ic, pitch = etc_mcu_pitch(g), plane = g->oh * g->ow;
     EtcMcuBand b = {picture, picture, work, 0, pitch, etc_min_i32(g->iw, pitch - g->pw), 0, 0};

@@ -28,7 +28,7 @@ typedef struct EtcMcuBand {
 #define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 4
 #define ETC_MCU_RUN 2
-#define ETC_MCU_TAPS(kh, kw) ((kh) * (((kw) + 1) / 2) * 4)
+#define ETC_MCU_TAPS(g) ((g)->kh * (((g)->kw + 1) / 2) * 4)
 
 ETC_INLINE uint32_t etc_mcu_word(const void *p)
 {

@@ -21,7 +21,7 @@
 #define ETC_MCU_BY_4 0
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
-#define ETC_MCU_TAPS(kh, kw) 0
+#define ETC_MCU_TAPS(g) ((g)->wide)
 
 typedef int8_t EtcMcuPixel;
 
@@ -50,10 +50,11 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, int8_t *
 {
 #if defined(__ARM_FEATURE_MVE)
     const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
-    for (int32_t i = 0; i < n; i += 16) {
-        const mve_pred16_t some = vctp8q((uint32_t)(n - i));
-        vstrbq_p_u8((uint8_t *)to + i, veorq_u8(vldrbq_z_u8(x + i, some), turn), some);
-    }
+    __asm__ volatile("  wlstp.8 lr, %[n], 1f\n2: vldrb.8 q0, [%[x]], #16\n\t"
+                     "veor q0, q0, %q[turn]\n\tvstrb.8 q0, [%[to]], #16\n\tletp lr, 2b\n1:\n"
+                     : [x] "+l"(x), [to] "+l"(to)
+                     : [n] "r"(n), [turn] "t"(turn)
+                     : "q0", "lr", "memory");
 #else
     for (int32_t i = 0; i < n; i++) {
         to[i] = (int8_t)(uint8_t)(x[i] ^ flip);
@@ -289,43 +290,6 @@ ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, void *panel)
 
 /* -- depthwise --------------------------------------------------------------------------------- */
 
-/* Returns row iy of a plane, or `none`, a row of padding, if it is outside. */
-ETC_INLINE const uint8_t *etc_mcu_at(const uint8_t *x, const EtcMcuConv *g, int32_t iy,
-                                     const uint8_t *none)
-{
-    return ((uint32_t)iy < (uint32_t)g->ih) ? (x + (iy * g->iw)) : none;
-}
-
-/* Writes four rows of a plane column by column, to[column][4].  Columns behind those of x are
- * padding, up to a multiple of 16 that is at least n. */
-ETC_INLINE void etc_mcu_strip(const uint8_t *const row[4], const EtcMcuConv *g, int32_t n,
-                              uint32_t flip, int8_t *to)
-{
-#if defined(__ARM_FEATURE_MVE)
-    const uint8_t *r0 = row[0], *r1 = row[1], *r2 = row[2], *r3 = row[3];
-    const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
-    const uint8x16_t pad = veorq_u8(vdupq_n_u8((uint8_t)g->pad), turn);
-    const int8_t *const end = to + (4 * n);
-    int32_t count = g->iw;
-    __asm__ volatile("1: vctp.8 %[n]\n\tvpsel q4, %q[turn], %q[pad]\n\tvpstttt\n\t"
-                     "vldrbt.8 q0, [%[r0]], #16\n\tvldrbt.8 q1, [%[r1]], #16\n\t"
-                     "vldrbt.8 q2, [%[r2]], #16\n\tvldrbt.8 q3, [%[r3]], #16\n\t"
-                     "veor q0, q0, q4\n\tveor q1, q1, q4\n\tveor q2, q2, q4\n\tveor q3, q3, q4\n\t"
-                     "vst40.8 {q0, q1, q2, q3}, [%[to]]\n\tvst41.8 {q0, q1, q2, q3}, [%[to]]\n\t"
-                     "vst42.8 {q0, q1, q2, q3}, [%[to]]\n\tvst43.8 {q0, q1, q2, q3}, [%[to]]!\n\t"
-                     "subs %[n], #16\n\tit lt\n\tmovlt %[n], #0\n\tcmp %[to], %[end]\n\tblo 1b\n"
-                     : [r0] "+r"(r0), [r1] "+r"(r1), [r2] "+r"(r2), [r3] "+r"(r3), [to] "+r"(to),
-                       [n] "+r"(count)
-                     : [end] "r"(end), [turn] "t"(turn), [pad] "t"(pad)
-                     : "q0", "q1", "q2", "q3", "q4", "cc", "memory");
-#else
-    for (int32_t i = 0; i < (n * 4); i++) {
-        const uint8_t v = ((i / 4) < g->iw) ? row[i % 4][i / 4] : (uint8_t)g->pad;
-        to[i] = (int8_t)(uint8_t)(v ^ flip);
-    }
-#endif
-}
-
 #if defined(__ARM_FEATURE_MVE)
 /* Computes n outputs whose windows have sixteen bytes and are `step` bytes apart. */
 #define ETC_MCU_ROW(step)                                                                       \
@@ -343,95 +307,80 @@ ETC_INLINE void etc_mcu_strip(const uint8_t *const row[4], const EtcMcuConv *g, 
                      : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 
-/* Computes `rows` rows of y, of windows in one strip, 4 * sw bytes apart; sw is 1 or 2.  Those of the
- * next row begin sh bytes behind in each column. */
-ETC_INLINE void etc_mcu_short_rows(const int8_t *work, const int8_t *w, const EtcMcuConv *g,
-                                   int32_t rows, int32_t start, int32_t by, int32_t zero, int8_t *y)
+/* Writes n pixels of four rows, column by column, to[column][4], and up to fifteen more. */
+ETC_INLINE void etc_mcu_strip(const int8_t *row, int32_t pitch, int32_t n, int8_t *to)
 {
 #if defined(__ARM_FEATURE_MVE)
-    uint32x4_t taps = vreinterpretq_u32_s8(vldrbq_s8(w));
-    for (; rows > 0; rows--, y += g->ow) {
-        const int8_t *p = work;
-        int8_t *to = y;
-        int32_t n = g->ow;
-        if (g->sw == 1) {
-            ETC_MCU_ROW(4);
-        } else {
-            ETC_MCU_ROW(8);
-        }
-        taps = vshlq_r_u32(taps, g->sh * 8);
-    }
+    const int8_t *r1 = row + pitch, *r2 = r1 + pitch, *r3 = r2 + pitch;
+    __asm__ volatile("1: vldrb.8 q0, [%[r0]], #16\n\tvldrb.8 q1, [%[r1]], #16\n\t"
+                     "vldrb.8 q2, [%[r2]], #16\n\tvldrb.8 q3, [%[r3]], #16\n\t"
+                     "vst40.8 {q0, q1, q2, q3}, [%[to]]\n\tvst41.8 {q0, q1, q2, q3}, [%[to]]\n\t"
+                     "vst42.8 {q0, q1, q2, q3}, [%[to]]\n\tvst43.8 {q0, q1, q2, q3}, [%[to]]!\n\t"
+                     "subs %[n], #16\n\tbgt 1b\n"
+                     : [r0] "+l"(row), [r1] "+l"(r1), [r2] "+l"(r2), [r3] "+l"(r3), [to] "+r"(to),
+                       [n] "+r"(n)
+                     :
+                     : "q0", "q1", "q2", "q3", "cc", "memory");
 #else
-    for (int32_t r = 0; r < (rows * g->ow); r++) {
-        const int8_t *p = work + ((r % g->ow) * 4 * g->sw) + ((r / g->ow) * g->sh);
-        int32_t sum = start;
-        for (int32_t i = 0; i < (4 * g->kw); i++) {
-            sum += ((i % 4) < g->kh) ? (p[i] * w[i]) : 0;
-        }
-        y[r] = etc_mcu_put(sum, by, zero);
+    for (int32_t i = 0; i < (4 * n); i++) {
+        to[i] = row[((i % 4) * pitch) + (i / 4)];
     }
 #endif
 }
 
-/* Returns the number of columns that a strip holds from the first column of x on. */
-ETC_INLINE int32_t etc_mcu_columns(const EtcMcuConv *g)
-{
-    return ((g->ow - 1) * g->sw) + g->kw - g->pw;
-}
-
-/* Fills a strip with padding, and writes a row of padding behind it.  Returns that row. */
-ETC_INLINE const uint8_t *etc_mcu_clear(const EtcMcuConv *g, const EtcMcu *q, void *work)
-{
-    const int32_t bytes = g->band;
-    uint8_t *none = (uint8_t *)work + bytes;
-    __builtin_memset(work, (int)((uint32_t)g->pad ^ (q->x_flip & 0xff)), (size_t)bytes);
-    __builtin_memset(none, g->pad, (size_t)g->iw);
-    return none;
-}
-
-/* Computes a convolution with one input channel per group, at most four taps by four, and a
- * stride of 1 or 2.  w is [oc][4 columns][4 rows], with zeros behind kh and kw.  A strip serves
- * all rows of y whose windows are within it.  work: g->band bytes, and a row of padding. */
-ETC_OUTLINE void etc_mcu_strips(const void *x, const int8_t *w, void *out, const EtcMcuConv *g,
-                                const EtcMcu *q, void *work)
-{
-    const int32_t columns = etc_mcu_columns(g), each = ((4 - g->kh) / g->sh) + 1;
-    const uint8_t *plane = (const uint8_t *)x, *none = etc_mcu_clear(g, q, work);
-    int8_t *y = (int8_t *)out;
-    const int32_t share = g->oc / g->ic, iw = g->iw, next = g->ih * iw;
-    for (int32_t c = 0, left = share; c < g->oc; c++, left--, w += 16) {
-        const int32_t start = q->start[c], by = q->by[c], zero = q->zero;
-        if (left == 0) {
-            plane += next;
-            left = share;
-        }
-        for (int32_t oy = 0, iy = -g->ph; oy < g->oh; oy += each, iy += each * g->sh) {
-            const int32_t rows = etc_min_i32(each, g->oh - oy);
-            const uint8_t *row[4] = {plane + (iy * iw), plane + ((iy + 1) * iw),
-                                     plane + ((iy + 2) * iw), plane + ((iy + 3) * iw)};
-            if ((iy < 0) || ((iy + 3) >= g->ih)) {
-                for (int32_t i = 0; i < 4; i++) {
-                    row[i] = etc_mcu_at(plane, g, iy + i, none);
-                }
-            }
-            etc_mcu_strip(row, g, columns, q->x_flip, (int8_t *)work + (4 * g->pw));
-            etc_mcu_short_rows((const int8_t *)work, w, g, rows, start, by, zero, y);
-            y += rows * g->ow;
-        }
-    }
-    etc_mcu_finish((uint8_t *)out, g->oc * g->oh * g->ow, q);
-}
-
-/* Computes one channel, four outputs of a row at a time.  Windows may have any size. */
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+/* Computes a channel with at most four taps by four and a stride of 1 or 2 from column to column.
+ * w is [4 columns][4 rows], with zeros behind kh and kw.  g->wide is the size of a strip and of 32
+ * columns more.  If rows of y are next to each other, it has as many as there is room for. */
+ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                                const EtcMcu *q, int32_t c, int8_t *y)
 {
+    const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
+    const int32_t most = (g->sh == 1) ? (((g->wide / 4) - 32) / pitch) : 1, sw = g->sw, ow = g->ow;
+    const int8_t *from = b->picture;
+    int8_t *const strip = (int8_t *)b->taps;
+#if defined(__ARM_FEATURE_MVE)
+    const int8x16_t taps = vldrbq_s8(w);
+#endif
+    for (int32_t r = b->rows; r > 0; r -= most) {
+        const int8_t *row = strip;
+        const int32_t rows = etc_min_i32(r, most);
+        etc_mcu_strip(from, pitch, rows * pitch, strip);
+        from += rows * g->sh * pitch;
+        for (int32_t i = rows; i > 0; i--, row += 4 * pitch) {
+#if defined(__ARM_FEATURE_MVE)
+            const int8_t *p = row;
+            int8_t *to = y;
+            int32_t n = ow;
+            if (sw == 1) {
+                ETC_MCU_ROW(4);
+            } else {
+                ETC_MCU_ROW(8);
+            }
+            y += ow;
+#else
+            const int8_t *p = row;
+            for (int32_t j = 0; j < ow; j++, p += 4 * sw) {
+                int32_t sum = start;
+                for (int32_t t = 0; t < (4 * g->kw); t++) {
+                    sum += ((t % 4) < g->kh) ? (p[t] * w[t]) : 0;
+                }
+                *y++ = etc_mcu_put(sum, by, zero);
+            }
+#endif
+        }
+    }
+}
+
+/* Computes a channel with any windows, four outputs of a row at a time. */
+ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                             const EtcMcu *q, int32_t c, int8_t *y)
+{
     const EtcMcuPixel *picture = b->picture;
-    const int32_t pitch = b->pitch, rows = b->rows, start = q->start[c], by = q->by[c], zero = q->zero;
+    const int32_t pitch = b->pitch, start = q->start[c], by = q->by[c], zero = q->zero;
 #if defined(__ARM_FEATURE_MVE)
     const uint32x4_t column = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)g->sw);
 #endif
-    for (int32_t r = 0; r < rows; r++, picture += g->sh * pitch, y += g->ow) {
+    for (int32_t r = b->rows; r > 0; r--, picture += g->sh * pitch, y += g->ow) {
 #if defined(__ARM_FEATURE_MVE)
         for (int32_t i = 0; i < g->ow; i += 4) {
             const int8_t *at = picture + (i * g->sw), *by_tap = w;
@@ -456,6 +405,16 @@ ETC_OUTLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMc
     }
 }
 
+ETC_INLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                              const EtcMcu *q, int32_t c, int8_t *y)
+{
+    if ((g->kh <= 4) && (g->kw <= 4) && (g->sw <= 2)) {
+        etc_mcu_short(b, w, g, q, c, y);
+    } else {
+        etc_mcu_any(b, w, g, q, c, y);
+    }
+}
+
 /* Sets each of n bytes of y to the larger of the bytes of x and y. */
 ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 {
@@ -474,9 +433,18 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 /* Returns s plus the sum of n bytes, whose sign bits are flipped if flip is set. */
 ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int32_t s)
 {
+#if defined(__ARM_FEATURE_MVE)
+    const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
+    __asm__ volatile("  wlstp.8 lr, %[n], 1f\n2: vldrb.8 q0, [%[x]], #16\n\t"
+                     "veor q0, q0, %q[turn]\n\tvaddva.s8 %[s], q0\n\tletp lr, 2b\n1:\n"
+                     : [x] "+l"(x), [s] "+Te"(s)
+                     : [n] "r"(n), [turn] "t"(turn)
+                     : "q0", "lr", "memory");
+#else
     for (; n > 0; n--, x++) {
         s += (int8_t)(uint8_t)(*x ^ flip);
     }
+#endif
     return s;
 }
 

@@ -25,7 +25,7 @@ typedef struct EtcMcuBand {
 #define ETC_MCU_BY_4 0
 #define ETC_MCU_SLOT 1
 #define ETC_MCU_RUN 1
-#define ETC_MCU_TAPS(kh, kw) 0
+#define ETC_MCU_TAPS(g) 0
 
 ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
 {
