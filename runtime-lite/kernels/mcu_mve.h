@@ -17,7 +17,7 @@
 
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 0
-#define ETC_MCU_SINGLE 0
+#define ETC_MCU_SINGLE 1
 #define ETC_MCU_BY_4 0
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
@@ -62,25 +62,38 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, int8_t *
 #endif
 }
 
+#if defined(__ARM_FEATURE_MVE)
+/* Packs eight channels of four pixels. */
+#define ETC_MCU_COLUMNS(a, b, c, d)                                                              \
+    "vctp.16 %[n]\n\tvpstttt\n\tvldrbt.u16 q0, [%[x], %q[by]]\n\t"                              \
+    "vldrbt.u16 q1, [%[x], %q[next]]\n\tvldrbt.u16 q2, [%[x2], %q[by]]\n\t"                     \
+    "vldrbt.u16 q3, [%[x2], %q[next]]\n\tveor q0, q0, %q[turn]\n\tveor q1, q1, %q[turn]\n\t"    \
+    "veor q2, q2, %q[turn]\n\tveor q3, q3, %q[turn]\n\tvstrb.16 q0, [%[to], #" #a "]\n\t"       \
+    "vstrb.16 q1, [%[to], #" #b "]\n\tvstrb.16 q2, [%[to], #" #c "]\n\t"                        \
+    "vstrb.16 q3, [%[to], #" #d "]\n\tadd %[x], %[step]\n\tadd %[x2], %[step]\n\tsubs %[n], #8\n\t"
+#endif
+
 ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
                                 uint32_t flip, void *panel)
 {
-    int8_t *block = (int8_t *)panel;
-#if defined(__ARM_FEATURE_MVE)
-    const uint32x4_t by = vidupq_n_u32(0, 1) << 4;
-    const int32x4_t turn = vdupq_n_s32((int8_t)(uint8_t)flip);
-#endif
+    int8_t *to = (int8_t *)panel;
     (void)k;
-    for (; n_k > 0; n_k -= 16, block += 64) {
-        int8_t *to = block;
-        for (const int8_t *const end = block + etc_min_i32(n_k, 16); to < end; to++, x += plane) {
 #if defined(__ARM_FEATURE_MVE)
-            vstrbq_scatter_offset_s32(to, by, veorq_s32(vldrbq_s32((const int8_t *)x), turn));
-#else
-            for (int i = 0; i < 4; i++) {
-                to[i * 16] = (int8_t)(uint8_t)(x[i] ^ flip);
-            }
+    if (plane < 8192) { /* An offset of seven planes and a pixel fits into 16 bits. */
+        const uint16x8_t by = vmulq_n_u16(vidupq_n_u16(0, 1), (uint16_t)plane);
+        const uint16x8_t next = vaddq_n_u16(by, 1), turn = vdupq_n_u16((uint16_t)(flip & 0xff));
+        const uint8_t *x2 = x + 2;
+        __asm__ volatile("1: " ETC_MCU_COLUMNS(0, 16, 32, 48) "ble 2f\n\t"
+                         ETC_MCU_COLUMNS(8, 24, 40, 56) "add %[to], #64\n\tbgt 1b\n2:\n"
+                         : [x] "+r"(x), [x2] "+r"(x2), [to] "+l"(to), [n] "+r"(n_k)
+                         : [step] "r"(8 * plane), [by] "t"(by), [next] "t"(next), [turn] "t"(turn)
+                         : "q0", "q1", "q2", "q3", "cc", "memory");
+        return;
+    }
 #endif
+    for (int32_t i = 0; i < n_k; i++, x += plane) {
+        for (int p = 0; p < 4; p++) {
+            to[((i / 16) * 64) + (i % 16) + (16 * p)] = (int8_t)(uint8_t)(x[p] ^ flip);
         }
     }
 }
@@ -198,6 +211,38 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
         }
     }
 #endif
+}
+
+/* Computes the m channels of the last pixel of a panel. */
+ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
+                                int32_t k, int32_t m, const EtcMcu *q)
+{
+    const int32_t *start = q->start, *by = q->by, *const end = by + m;
+    for (; by < end; by += 2, start += 2) {
+        int32_t s0 = start[0], s1 = start[1];
+        const int8_t *x = (const int8_t *)panel + 48;
+#if defined(__ARM_FEATURE_MVE)
+        __asm__("  dls lr, %[n]\n2: vldrb.8 q0, [%[x]], #64\n\t"
+                "vldrb.8 q1, [%[w]], #16\n\tvmladava.s8 %[s0], q0, q1\n\t"
+                "vldrb.8 q2, [%[w]], #16\n\tvmladava.s8 %[s1], q0, q2\n\tle lr, 2b\n"
+                : [w] "+l"(w), [x] "+l"(x), [s0] "+Te"(s0), [s1] "+Te"(s1)
+                : [n] "r"(k / 16)
+                : "q0", "q1", "q2", "lr", "memory");
+#else
+        for (int32_t i = 0; i < k; i++) {
+            const int32_t v = x[((i / 16) * 64) + (i % 16)];
+            s0 += v * w[((i / 16) * 32) + (i % 16)];
+            s1 += v * w[((i / 16) * 32) + 16 + (i % 16)];
+        }
+        w += 2 * k;
+#endif
+        *y = etc_mcu_put(s0, by[0], q->zero);
+        y += plane;
+        if ((by + 1) < end) {
+            *y = etc_mcu_put(s1, by[1], q->zero);
+            y += plane;
+        }
+    }
 }
 
 /* -- sums ------------------------------------------------------------------------------------- */
