@@ -396,10 +396,10 @@ ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMc
             const int8_t *p = row;
             int8_t *to = y;
             int32_t n = ow;
-            if (sw == 1) {
-                ETC_MCU_ROW(4);
-            } else {
+            if (sw == 2) {
                 ETC_MCU_ROW(8);
+            } else {
+                ETC_MCU_ROW(4);
             }
             y += ow;
 #else

@@ -122,6 +122,37 @@ ETC_INLINE void etc_mcu_copy(const EtcMcuPixel *from, int32_t n, EtcMcuPixel *to
     __builtin_memcpy(to, from, (size_t)n);
 }
 
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT) && !defined(__OPTIMIZE_SIZE__)
+/* Adds a term to the sums of four outputs.  The sums are in the registers that only ADD reaches,
+ * so that there are enough others.  gcc 12 would move sums to these registers and back, and does
+ * not use them if it optimizes for size. */
+#define ETC_MCU_HIGH 1
+#define ETC_MCU_MAC(p, i, s) \
+    "ldrb %[t], [%[" #p "], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
+#define ETC_MCU_TERM(i, a, b, c, d)                                                              \
+    "ldrb %[v], [%[x], #" #i "]\n\t" ETC_MCU_MAC(w, a, s0) ETC_MCU_MAC(w, b, s1)                 \
+        ETC_MCU_MAC(w, c, s2) ETC_MCU_MAC(w, d, s3)
+#define ETC_MCU_STEP(i, a, b, c, d)                                                              \
+    "ldrb %[v], [%[w], #" #i "]\n\tsxtb %[v], %[v]\n\t" ETC_MCU_MAC(x, a, s0)                   \
+        ETC_MCU_MAC(x, b, s1) ETC_MCU_MAC(x, c, s2) ETC_MCU_MAC(x, d, s3)
+#endif
+
+/* Adds k terms, a multiple of 4, to the sums of four pixels.  Returns the end of the weights. */
+ETC_INLINE const int8_t *etc_mcu_add(const uint8_t *x, const int8_t *w, int32_t k, int32_t s[4])
+{
+    const int8_t *const end = w + k;
+    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
+#if defined(ETC_MCU_HIGH)
+    uint32_t t, v;
+    __asm__(".syntax unified\n"
+            "1: " ETC_MCU_STEP(0, 0, 1, 2, 3) ETC_MCU_STEP(1, 4, 5, 6, 7)
+                ETC_MCU_STEP(2, 8, 9, 10, 11) ETC_MCU_STEP(3, 12, 13, 14, 15)
+            "adds %[x], #16\n\tadds %[w], #4\n\tcmp %[w], %[end]\n\tbne 1b\n"
+            : [s0] "+h"(s0), [s1] "+h"(s1), [s2] "+h"(s2), [s3] "+h"(s3), [x] "+l"(x),
+              [w] "+l"(w), [t] "=&l"(t), [v] "=&l"(v)
+            : [end] "l"(end)
+            : "cc", "memory");
+#else
 #define ETC_MCU_STEP(i)                                                                          \
     {                                                                                            \
         const int32_t v = w[i];                                                                  \
@@ -130,29 +161,34 @@ ETC_INLINE void etc_mcu_copy(const EtcMcuPixel *from, int32_t n, EtcMcuPixel *to
         s2 += v * x[(4 * (i)) + 2];                                                              \
         s3 += v * x[(4 * (i)) + 3];                                                              \
     }
+    do {
+        ETC_MCU_STEP(0)
+        ETC_MCU_STEP(1)
+        ETC_MCU_STEP(2)
+        ETC_MCU_STEP(3)
+        w += 4;
+        x += 16;
+    } while (w < end);
+#endif
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+    s[3] = s3;
+    return w;
+}
 
-/* Computes the m channels of a panel.  k is a multiple of 4. */
+/* Computes the m channels of a panel. */
 ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
                                int32_t k, int32_t m, const EtcMcu *q)
 {
-    for (int32_t c = 0; c < m; c++) {
-        const uint8_t *x = (const uint8_t *)panel;
-        const int8_t *const end = w + k;
-        int32_t s0 = q->start[c], s1 = s0, s2 = s0, s3 = s0;
-        do {
-            ETC_MCU_STEP(0)
-            ETC_MCU_STEP(1)
-            ETC_MCU_STEP(2)
-            ETC_MCU_STEP(3)
-            w += 4;
-            x += 16;
-        } while (w < end);
-        const int32_t by = q->by[c], zero = q->zero;
-        y[0] = etc_mcu_put(s0, by, zero);
-        y[1] = etc_mcu_put(s1, by, zero);
-        y[2] = etc_mcu_put(s2, by, zero);
-        y[3] = etc_mcu_put(s3, by, zero);
-        y += plane;
+    const int32_t *start = q->start, *by = q->by, zero = q->zero;
+    for (const int32_t *const end = by + m; by < end; by++, start++, y += plane) {
+        int32_t s[4] = {*start, *start, *start, *start};
+        w = etc_mcu_add((const uint8_t *)panel, w, k, s);
+        y[0] = etc_mcu_put(s[0], *by, zero);
+        y[1] = etc_mcu_put(s[1], *by, zero);
+        y[2] = etc_mcu_put(s[2], *by, zero);
+        y[3] = etc_mcu_put(s[3], *by, zero);
     }
 }
 
@@ -195,18 +231,6 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
         *y = (*x > *y) ? *x : *y;
     }
 }
-
-#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT) && !defined(__OPTIMIZE_SIZE__)
-/* Adds a term to the sums of four outputs.  The sums are in the registers that only ADD reaches,
- * so that there are enough others.  gcc 12 would move sums to these registers and back, and does
- * not use them if it optimizes for size. */
-#define ETC_MCU_HIGH 1
-#define ETC_MCU_MAC(i, s) \
-    "ldrb %[t], [%[w], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
-#define ETC_MCU_TERM(i, a, b, c, d)                                                              \
-    "ldrb %[v], [%[x], #" #i "]\n\t" ETC_MCU_MAC(a, s0) ETC_MCU_MAC(b, s1) ETC_MCU_MAC(c, s2)     \
-        ETC_MCU_MAC(d, s3)
-#endif
 
 /* Writes the sums of four outputs to s.  Returns the end of their weights, to which 128 was added.
  * n_k is a multiple of 8. */
