@@ -37,14 +37,21 @@ ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
 ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 {
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
-    const int32_t high = sum >> 16, by_high = by >> 16;
-    const uint32_t low = (uint32_t)sum & 0xffff, by_low = (uint32_t)by & 0xffff;
-    const int32_t cross = high * (int32_t)by_low;
-    const uint32_t least = (low * by_low) >> 16;
-    const uint32_t other = low * (uint32_t)by_high;
-    const uint32_t middle = ((uint32_t)cross & 0xffff) + (other & 0xffff) + least;
-    const int32_t carry = (int32_t)(((middle >> 15) + 1) >> 1);
-    return (high * by_high) + (cross >> 16) + (int32_t)(other >> 16) + carry;
+    int32_t low, by_low, part;
+    __asm__(".syntax unified\n"
+            "uxth %[low], %[sum]\n\tasrs %[sum], %[sum], #16\n\tuxth %[by_low], %[by]\n\t"
+            "asrs %[by], %[by], #16\n\tmovs %[part], %[low]\n\tmuls %[part], %[by_low], %[part]\n\t"
+            "lsrs %[part], %[part], #16\n\tmuls %[low], %[by], %[low]\n\t"
+            "adds %[part], %[part], %[low]\n\tmuls %[by_low], %[sum], %[by_low]\n\t"
+            "muls %[sum], %[by], %[sum]\n\tuxth %[low], %[part]\n\t"
+            "adds %[by_low], %[by_low], %[low]\n\tlsrs %[part], %[part], #16\n\t"
+            "adds %[sum], %[sum], %[part]\n\tasrs %[by_low], %[by_low], #16\n\t"
+            "adcs %[sum], %[by_low]\n" /* the carry is the bit behind those that are kept */
+            : [sum] "+l"(sum), [by] "+l"(by), [low] "=&l"(low), [by_low] "=&l"(by_low),
+              [part] "=&l"(part)
+            :
+            : "cc");
+    return sum;
 #else
     return (int32_t)((((int64_t)sum * by) + 0x80000000ll) >> 32);
 #endif
@@ -192,36 +199,64 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
     }
 }
 
-ETC_OUTLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
-                               const EtcMcu *q, int32_t c, int8_t *y)
+/* Computes a channel with windows of three taps by three.  Words are loaded with one instruction. */
+ETC_OUTLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                              const EtcMcu *q, int32_t c, int8_t *y)
 {
+    const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch, sw = g->sw;
     const EtcMcuPixel *picture = b->picture;
-    const int32_t pitch = b->pitch, rows = b->rows, start = q->start[c], by = q->by[c], zero = q->zero;
-    const int is_nine = (g->kh == 3) && (g->kw == 3);
-    const int32_t w0 = w[0];
-    for (int32_t r = 0; r < rows; r++) {
+    volatile int32_t tap[9];
+    for (int i = 0; i < 9; i++) {
+        tap[i] = w[i];
+    }
+    for (int32_t r = b->rows; r > 0; r--, picture += g->sh * pitch) {
+        const EtcMcuPixel *x = picture;
+        for (int8_t *const end = y + g->ow; y < end; x += sw) {
+            const EtcMcuPixel *p = x;
+            int32_t sum = start + (tap[0] * p[0]);
+            sum += tap[1] * p[1];
+            sum += tap[2] * p[2];
+            p += pitch;
+            sum += tap[3] * p[0];
+            sum += tap[4] * p[1];
+            sum += tap[5] * p[2];
+            p += pitch;
+            sum += tap[6] * p[0];
+            sum += tap[7] * p[1];
+            sum += tap[8] * p[2];
+            *y++ = etc_mcu_put(sum, by, zero);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                             const EtcMcu *q, int32_t c, int8_t *y)
+{
+    const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
+    const EtcMcuPixel *picture = b->picture;
+    for (int32_t r = b->rows; r > 0; r--, picture += g->sh * pitch) {
         const EtcMcuPixel *x = picture;
         for (int8_t *const end = y + g->ow; y < end; x += g->sw) {
-            int32_t sum = start;
             const EtcMcuPixel *p = x;
-            if (is_nine) {
-                sum += (w0 * p[0]) + (w[1] * p[1]) + (w[2] * p[2]);
-                p += pitch;
-                sum += (w[3] * p[0]) + (w[4] * p[1]) + (w[5] * p[2]);
-                p += pitch;
-                sum += (w[6] * p[0]) + (w[7] * p[1]) + (w[8] * p[2]);
-            } else {
-                const int8_t *at = w;
-                for (int32_t i = 0; i < g->kh; i++) {
-                    for (int32_t t = 0; t < g->kw; t++) {
-                        sum += *at++ * p[t];
-                    }
-                    p += pitch;
+            const int8_t *at = w;
+            int32_t sum = start;
+            for (int32_t i = 0; i < g->kh; i++, p += pitch) {
+                for (int32_t t = 0; t < g->kw; t++) {
+                    sum += *at++ * p[t];
                 }
             }
             *y++ = etc_mcu_put(sum, by, zero);
         }
-        picture += g->sh * pitch;
+    }
+}
+
+ETC_INLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                              const EtcMcu *q, int32_t c, int8_t *y)
+{
+    if ((g->kh == 3) && (g->kw == 3)) {
+        etc_mcu_nine(b, w, g, q, c, y);
+    } else {
+        etc_mcu_any(b, w, g, q, c, y);
     }
 }
 
