@@ -205,7 +205,7 @@ ETC_OUTLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcu
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch, sw = g->sw;
     const EtcMcuPixel *picture = b->picture;
-    volatile int32_t tap[9];
+    int32_t tap[9];
     for (int i = 0; i < 9; i++) {
         tap[i] = w[i];
     }
@@ -340,12 +340,49 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
 
+/* Returns x * by, where by is positive.  Where floats are computed by functions, results below 1/4
+ * may be 0, and those above 512 may be 512.  The product of the two mantissas is then made of that
+ * of their upper and lower 12 bits: high * 2^24 + low. */
+ETC_INLINE float etc_mcu_times(float x, float by)
+{
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t a, b, r;
+    __builtin_memcpy(&a, &x, 4);
+    __builtin_memcpy(&b, &by, 4);
+    const uint32_t of_x = (a >> 23) & 255, exponent = of_x + ((b >> 23) & 255);
+    if ((of_x == 255) || (exponent > (135 + 127))) {
+        r = 136u << 23;
+    } else if (exponent < (125 + 127)) {
+        r = 0;
+    } else {
+        const uint32_t a1 = ((a >> 12) & 0x7ff) | 0x800, a0 = a & 0xfff;
+        const uint32_t b1 = ((b >> 12) & 0x7ff) | 0x800, b0 = b & 0xfff;
+        const uint32_t middle = (a1 * b0) + (a0 * b1), first = (a0 * b0) + ((middle & 0xfff) << 12);
+        uint32_t high = (a1 * b1) + (middle >> 12) + (first >> 24), low = first << 8;
+        r = (exponent - 127) << 23;
+        if (high < 0x800000) {
+            high = (high << 1) | (low >> 31);
+            low <<= 1;
+        } else {
+            r += 1u << 23;
+        }
+        r += high - 0x800000; /* rounded to the nearest, halves to even */
+        r += ((low > 0x80000000u) || ((low == 0x80000000u) && ((high & 1) != 0))) ? 1u : 0u;
+    }
+    r |= a & 0x80000000u;
+    __builtin_memcpy(&x, &r, 4);
+    return x;
+#else
+    return x * by;
+#endif
+}
+
 ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
                                   const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
     for (const float *const end = x + n; x < end; x++) {
-        const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
+        const int32_t v = etc_mcu_nearest(etc_mcu_times(*x, inverse)) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
     etc_mcu_finish((uint8_t *)y, n, q);
