@@ -25,7 +25,7 @@ struct McuSet {
     int64_t picture_bytes;     /* about the bytes of a picture of a channel */
     bool counts_from_0; /* x is unsigned */
     bool has_strips;    /* it has strips of four rows, and etc_mcu_sum_4 */
-    bool holds_points;  /* the weights of a convolution's channel are between its start and its factor */
+    bool holds_points;  /* a channel's weights are between its start and its factor */
     int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
 
@@ -120,8 +120,8 @@ static int64_t blocks_of(int64_t n, int64_t size)
 
 /* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
  * channel are [terms / area][area] in the file, and are transposed to [area][wide], with zeros
- * behind the terms of an element.  If holds_points is set, a block has one channel, whose start is before its weights and whose factor
- * is behind them.  Sets *bytes to the size of a group. */
+ * behind the terms of an element.  If holds_points is set, a block has one channel, whose start is
+ * before its weights and whose factor is behind them.  Sets *bytes to the size of a group. */
 static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area,
                                int64_t wide, bool holds_points, int64_t *bytes)
 {
@@ -344,7 +344,7 @@ static void plan_depthwise(Emit *e, const McuSet *set, const Points *p, const Co
                 plan_taps(e, set, p, c, y, pitch, to);
 }
 
-/* Returns the columns of y that are computed at a time, so that the rows of their windows take about
+/* Returns the columns of y that are computed at a time.  The rows of their windows take about
  * set->window_bytes. */
 static int64_t columns_of(const McuSet *set, const Conv *c, int64_t wide, Image y)
 {
@@ -353,10 +353,10 @@ static int64_t columns_of(const McuSet *set, const Conv *c, int64_t wide, Image 
     return columns >= y.w ? y.w : columns < 8 ? least(8, y.w) : columns / 4 * 4;
 }
 
-/* Returns the numbers that a pixel of the windows has.  If a set of steps holds the points, each row
- * of a window should have pairs of terms: else it is copied twice, with two instructions for a
- * term, and odd channels are converted one by one.  Terms more than that take an instruction for
- * each channel of y. */
+/* Returns the numbers that a pixel of the windows has.  If a set of steps holds the points, each
+ * row of a window should have pairs of terms: else it is copied twice, with two instructions for a
+ * term, and odd channels are converted one by one.  More terms take an instruction for each channel
+ * of y. */
 static int64_t wide_of(const McuSet *set, const Points *p, const Conv *c, int64_t channels)
 {
     const int64_t area = c->kernel[0] * c->kernel[1], multiple = set->conv.multiple;
@@ -484,7 +484,8 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
     if (!plan.holds_points)
         name_points(f->e, &p, name);
     put_geometry(f, (int64_t[]){xv->type.dim[1].value / p.groups, p.channels / p.groups}, x, y,
-                 c.kernel, c.stride, c.pad, (int64_t[]){plan.k, p.x_zero & 0xff, plan.band, plan.wide});
+                 c.kernel, c.stride, c.pad,
+                 (int64_t[]){plan.k, p.x_zero & 0xff, plan.band, plan.wide});
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
     put_images(f, &p, &plan);
     use_work(f, plan.bytes);

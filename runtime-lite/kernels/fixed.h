@@ -12,23 +12,25 @@
  * Each instruction set has a header mcu_*.h, which the target's row names.  Each header defines:
  *
  *   ETC_MCU_PANEL                 the bytes of a panel of four pixels, from the number of terms
+ *   ETC_MCU_SLOT                  the bytes from pixel to pixel of a panel
+ *   ETC_MCU_RUN                   as many numbers fill a step of a panel
  *   ETC_MCU_FROM_0                1: linear layers read x as unsigned; 0: as signed
+ *   EtcMcuPixel, etc_mcu_byte     the type of a number of a picture; converts a byte of x to it
  *   etc_mcu_put                   returns the byte that a sum becomes
  *   etc_mcu_planes                packs a panel of four pixels from planes
  *   etc_mcu_tiles                 computes all channels of a panel
+ *   etc_mcu_single                with ETC_MCU_SINGLE, computes those of its last pixel
+ *   etc_mcu_pixels                converts a row of x to pixels that hold all channels
+ *   etc_mcu_copy                  copies such pixels
+ *   etc_mcu_spread                copies them to a pixel of a panel
+ *   etc_mcu_spread_4              with ETC_MCU_BY_4, to all pixels of a panel
+ *   etc_mcu_run                   converts a run of bytes of x to numbers
+ *   etc_mcu_plane                 computes a channel of a depthwise convolution
+ *   ETC_MCU_TAPS                  the bytes of EtcMcuBand.taps
  *   etc_mcu_linear                computes a linear layer
  *   etc_mcu_larger                keeps the larger of each pair of bytes of two rows
+ *   etc_mcu_total                 adds up a run of bytes
  *   etc_mcu_quantize              converts floats to bytes: the nearest integer of x * inverse
- *
- * Convolutions over windows are etc_mcu_windows and etc_mcu_strips if the set has them.  Otherwise
- * they are the functions of fixed_conv.h, which use:
- *
- *   EtcMcuPixel, etc_mcu_byte     the type of a pixel of a picture; converts a byte of x to it
- *   etc_mcu_run                   converts a run of bytes of x to pixels
- *   etc_mcu_plane                 computes a channel of a depthwise convolution
- *   ETC_MCU_TAPS                  the bytes that etc_mcu_plane needs for its taps
- *   etc_mcu_three                 copies three bytes of a row
- *   etc_mcu_slot                  packs one pixel's terms into a quarter of a panel
  */
 #ifndef ETC_FIXED_H
 #define ETC_FIXED_H
@@ -46,9 +48,18 @@ typedef struct EtcMcuConv {
     int32_t k;    /* the number of terms with the zeros that fill up the last step */
     int32_t pad;  /* the byte of x that padding consists of */
     int32_t band; /* depthwise: rows of y at a time; windows: columns */
-    int32_t wide; /* windows: the numbers of a pixel, those of its channels and zeros; depthwise: the
-                     bytes of a strip */
+    int32_t wide; /* windows: the numbers of a pixel, those of its channels and zeros;
+                     depthwise: the bytes of a strip */
 } EtcMcuConv;
+
+/* A picture of a plane, and the rows of y that are computed from it. */
+typedef struct EtcMcuBand {
+    void *picture, *inner;  /* numbers; inner: where the first row of x is */
+    void *taps;             /* ETC_MCU_TAPS bytes */
+    int32_t rows;           /* of y */
+    int32_t pitch, columns; /* numbers from row to row; columns of x that are shown */
+    int32_t first, n_rows;  /* rows of x that are shown */
+} EtcMcuBand;
 
 /* Returns the integer nearest to v, with halves to even, if |v| is below 512; otherwise 512 with
  * v's sign. */

@@ -105,9 +105,9 @@ ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, 
     }
 }
 
-/* Computes y[oc][oh * ow] of one image.  work: a panel, kh rows of the pixels that g->band columns of
- * y read, and 16 bytes; where rows of windows are no whole steps, k numbers and 16 bytes; and where
- * a panel may lack pixels, four bytes for each channel of y. */
+/* Computes y[oc][oh * ow] of one image.  work: a panel, kh rows of the pixels that g->band columns
+ * of y read, and 16 numbers; where rows of windows are no whole steps, k numbers and 16 bytes; and
+ * where a panel may lack pixels, four bytes for each channel of y. */
 ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                  const EtcMcu *q, void *work)
 {
@@ -167,7 +167,7 @@ ETC_OUTLINE void etc_mcu_picture(const uint8_t *plane, const EtcMcuBand *b, int3
 {
     const int32_t n = b->columns, pitch = b->pitch;
     const uint8_t *x = plane + (b->first * iw);
-    EtcMcuPixel *to = b->inner;
+    EtcMcuPixel *to = (EtcMcuPixel *)b->inner;
     for (int32_t r = b->n_rows; r > 0; r--) {
         etc_mcu_run(x, n, flip, to);
         x += iw;

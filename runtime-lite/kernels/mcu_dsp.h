@@ -13,15 +13,6 @@
 
 typedef int16_t EtcMcuPixel;
 
-/* A picture of a plane, and the rows of y that are computed from it. */
-typedef struct EtcMcuBand {
-    EtcMcuPixel *picture, *inner; /* inner: where the first row of x is */
-    void *taps;                   /* ETC_MCU_TAPS bytes */
-    int32_t rows;                 /* of y */
-    int32_t pitch, columns;       /* pixels from row to row; columns of x that are shown */
-    int32_t first, n_rows;        /* rows of x that are shown */
-} EtcMcuBand;
-
 #define ETC_MCU_PANEL(k) ((k) * 8)
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 1
@@ -221,7 +212,8 @@ ETC_INLINE void etc_mcu_copy(const EtcMcuPixel *from, int32_t n, EtcMcuPixel *to
 {
 #if defined(__ARM_FEATURE_DSP)
     uint32_t a;
-    __asm__ volatile("1: ldr %[a], [%[from]], #4\n\tsubs %[n], #2\n\tstr %[a], [%[to]], #4\n\tbgt 1b"
+    __asm__ volatile("1: ldr %[a], [%[from]], #4\n\tsubs %[n], #2\n\t"
+                     "str %[a], [%[to]], #4\n\tbgt 1b"
                      : [from] "+r"(from), [to] "+r"(to), [n] "+r"(n), [a] "=&r"(a)
                      :
                      : "cc", "memory");
@@ -235,7 +227,8 @@ ETC_INLINE void etc_mcu_spread(const EtcMcuPixel *from, int32_t n, void *panel)
 {
 #if defined(__ARM_FEATURE_DSP)
     uint32_t a;
-    __asm__ volatile("1: ldr %[a], [%[from]], #4\n\tsubs %[n], #2\n\tstr %[a], [%[to]], #16\n\tbgt 1b"
+    __asm__ volatile("1: ldr %[a], [%[from]], #4\n\tsubs %[n], #2\n\t"
+                     "str %[a], [%[to]], #16\n\tbgt 1b"
                      : [from] "+r"(from), [to] "+r"(panel), [n] "+r"(n), [a] "=&r"(a)
                      :
                      : "cc", "memory");
@@ -252,12 +245,13 @@ ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t 
 {
     const EtcMcuPixel *from1 = from + step, *from2 = from1 + step, *from3 = from2 + step;
 #if defined(__ARM_FEATURE_DSP)
-    __asm__ volatile("1: ldr r3, [%[p0]], #4\n\tldr r4, [%[p1]], #4\n\tldr r5, [%[p2]], #4\n\t"
-                     "ldr r6, [%[p3]], #4\n\tsubs %[n], #2\n\tstm %[to]!, {r3, r4, r5, r6}\n\tbgt 1b"
+    __asm__ volatile("1: ldr r8, [%[p0]], #4\n\tldr r9, [%[p1]], #4\n\tldr r10, [%[p2]], #4\n\t"
+                     "ldr r12, [%[p3]], #4\n\tsubs %[n], #2\n\t"
+                     "stm %[to]!, {r8, r9, r10, r12}\n\tbgt 1b"
                      : [p0] "+r"(from), [p1] "+r"(from1), [p2] "+r"(from2), [p3] "+r"(from3),
                        [to] "+r"(panel), [n] "+r"(n)
                      :
-                     : "r3", "r4", "r5", "r6", "cc", "memory");
+                     : "r8", "r9", "r10", "r12", "cc", "memory");
 #else
     const EtcMcuPixel *const pixel[4] = {from, from1, from2, from3};
     for (int32_t i = 0; i < (2 * n); i++) {
@@ -268,7 +262,8 @@ ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t 
 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
-#if defined(__ARM_FEATURE_DSP)
+#if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) /* else gcc keeps a register for frames */
+#define ETC_MCU_WIDE_STEP 1
 /* Adds four terms of a channel by four pixels: 16 products in 13 instructions. */
 #define ETC_MCU_PAIR(w)                                                                          \
     "ldm %[x]!, {r3, r4, r5, r6}\n\tsmlad %[s0], r3, %[" #w "], %[s0]\n\t"                       \
@@ -283,7 +278,7 @@ ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t 
  * a loop over four steps where as many steps are left as k has more than a multiple of four. */
 ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t k, int32_t s[4])
 {
-#if defined(__ARM_FEATURE_DSP)
+#if defined(ETC_MCU_WIDE_STEP)
     int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
     uint32_t u, e;
     __asm__("ubfx %[u], %[k], #2, #2\n\ttbb [pc, %[u]]\n"
@@ -318,7 +313,8 @@ ETC_INLINE void etc_mcu_put_4(const int32_t s[4], int32_t by, int32_t zero, int8
 #if defined(__ARM_FEATURE_DSP)
     int32_t v;
 #define ETC_MCU_PUT(i)                                                                           \
-    "smmlar %[v], %[s" #i "], %[by], %[zero]\n\tssat %[v], #8, %[v]\n\tstrb %[v], [%[y], #" #i "]\n\t"
+    "smmlar %[v], %[s" #i "], %[by], %[zero]\n\tssat %[v], #8, %[v]\n\t"                         \
+    "strb %[v], [%[y], #" #i "]\n\t"
     __asm__ volatile(ETC_MCU_PUT(0) ETC_MCU_PUT(1) ETC_MCU_PUT(2) ETC_MCU_PUT(3)
                      : [v] "=&r"(v)
                      : [s0] "r"(s[0]), [s1] "r"(s[1]), [s2] "r"(s[2]), [s3] "r"(s[3]),
@@ -443,7 +439,7 @@ etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g, const Et
              int8_t *y, int stride)
 {
     const int32_t pitch = 2 * b->pitch, width = g->ow; /* pitch: in bytes */
-    const EtcMcuPixel *picture = b->picture;
+    const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
     EtcMcuNine nine;
     for (int i = 0; i < 3; i++) {
         const uint32_t v = etc_mcu_word(w + (4 * i));
@@ -497,7 +493,7 @@ ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuC
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
     const int32_t pairs = (g->kw + 1) / 2; /* of taps of a row */
-    const EtcMcuPixel *picture = b->picture;
+    const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
     uint32_t *const taps = (uint32_t *)b->taps, *last = taps;
     for (int32_t i = 0; i < g->kh; i++, w += g->kw) {
         for (int32_t t = 0; t < g->kw; t += 2) {
@@ -644,7 +640,8 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
 #if defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
 #define ETC_MCU_NEAREST(s) "vmul.f32 " s ", " s ", %[by]\n\tvcvtr.s32.f32 " s ", " s "\n\t"
 #define ETC_MCU_BYTE(v, at)                                                                      \
-    "qadd %[" #v "], %[" #v "], %[zero]\n\tssat %[" #v "], #8, %[" #v "]\n\tstrb %[" #v "], [%[to]" at "\n\t"
+    "qadd %[" #v "], %[" #v "], %[zero]\n\tssat %[" #v "], #8, %[" #v "]\n\t"                      \
+    "strb %[" #v "], [%[to]" at "\n\t"
     int32_t a, b;
     while ((x + 4) <= end) {
         __asm__ volatile("vldmia %[x]!, {s0-s3}\n\t" ETC_MCU_NEAREST("s0") ETC_MCU_NEAREST("s1")

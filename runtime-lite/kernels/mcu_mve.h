@@ -25,15 +25,6 @@
 
 typedef int8_t EtcMcuPixel;
 
-/* A picture of a plane, and the rows of y that are computed from it. */
-typedef struct EtcMcuBand {
-    EtcMcuPixel *picture, *inner; /* inner: where the first row of x is */
-    void *taps;                   /* ETC_MCU_TAPS bytes */
-    int32_t rows;                 /* of y */
-    int32_t pitch, columns;       /* pixels from row to row; columns of x that are shown */
-    int32_t first, n_rows;        /* rows of x that are shown */
-} EtcMcuBand;
-
 ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
 {
     return (int8_t)(uint8_t)v;
@@ -147,7 +138,8 @@ ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t 
 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
-#if defined(__ARM_FEATURE_MVE)
+#if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) /* else gcc keeps a register for frames */
+#define ETC_MCU_WIDE_STEP 1
 /* Adds up sixteen terms of two channels by four pixels. */
 #define ETC_MCU_STEP(mac)                                                                        \
     "vldrb.8 q0, [%[w]], #32\n\tvldrb.8 q1, [%[w], #-16]\n\tvldrb.8 q2, [%[x]], #64\n\t"          \
@@ -187,7 +179,7 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
                                int32_t k, int32_t m, const EtcMcu *q)
 {
     const int32_t *start = q->start, *by = q->by;
-#if defined(__ARM_FEATURE_MVE)
+#if defined(ETC_MCU_WIDE_STEP)
     const int16x8_t zero = vdupq_n_s16((int16_t)q->zero);
     for (const int32_t *const end = by + m; by < end; by += 2, start += 2) {
         const int8x16_t v = etc_mcu_eight((const int8_t *)panel, w, k / 16, start, by, zero, &w);
@@ -381,7 +373,7 @@ ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMc
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
     const int32_t most = (g->sh == 1) ? (((g->wide / 4) - 32) / pitch) : 1, sw = g->sw, ow = g->ow;
-    const int8_t *from = b->picture;
+    const int8_t *from = (const int8_t *)b->picture;
     int8_t *const strip = (int8_t *)b->taps;
 #if defined(__ARM_FEATURE_MVE)
     const int8x16_t taps = vldrbq_s8(w);
@@ -420,7 +412,7 @@ ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMc
 ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                              const EtcMcu *q, int32_t c, int8_t *y)
 {
-    const EtcMcuPixel *picture = b->picture;
+    const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
     const int32_t pitch = b->pitch, start = q->start[c], by = q->by[c], zero = q->zero;
 #if defined(__ARM_FEATURE_MVE)
     const uint32x4_t column = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)g->sw);

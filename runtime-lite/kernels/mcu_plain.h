@@ -10,15 +10,6 @@
 
 typedef uint8_t EtcMcuPixel;
 
-/* A picture of a plane, and the rows of y that are computed from it. */
-typedef struct EtcMcuBand {
-    EtcMcuPixel *picture, *inner; /* inner: where the first row of x is */
-    void *taps;                   /* ETC_MCU_TAPS bytes */
-    int32_t rows;                 /* of y */
-    int32_t pitch, columns;       /* pixels from row to row; columns of x that are shown */
-    int32_t first, n_rows;        /* rows of x that are shown */
-} EtcMcuBand;
-
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 1
 #define ETC_MCU_SINGLE 0
@@ -199,12 +190,13 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
     }
 }
 
-/* Computes a channel with windows of three taps by three.  Words are loaded with one instruction. */
+/* Computes a channel with windows of three taps by three.  The taps are copied to words, which one
+ * instruction loads. */
 ETC_OUTLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                               const EtcMcu *q, int32_t c, int8_t *y)
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch, sw = g->sw;
-    const EtcMcuPixel *picture = b->picture;
+    const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
     int32_t tap[9];
     for (int i = 0; i < 9; i++) {
         tap[i] = w[i];
@@ -233,7 +225,7 @@ ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuC
                              const EtcMcu *q, int32_t c, int8_t *y)
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
-    const EtcMcuPixel *picture = b->picture;
+    const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
     for (int32_t r = b->rows; r > 0; r--, picture += g->sh * pitch) {
         const EtcMcuPixel *x = picture;
         for (int8_t *const end = y + g->ow; y < end; x += g->sw) {
