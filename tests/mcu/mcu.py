@@ -68,6 +68,8 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "encoder": (111520, [], CALL),
     "planes": (100000, [], CALL),
     "camera": (100000, [], CALL),
+    "words": (442860, [], CALL),
+    "narrow": (259980, [], CALL),
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]

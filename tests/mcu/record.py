@@ -106,7 +106,39 @@ class Encoder(nn.Module):
         return self.last(self.norm(x.transpose(1, 2)).mean(2))
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17))}
+class Words(nn.Module):
+    """A keyword spotter whose 30 channels fill no block, on tall and narrow pictures."""
+
+    def __init__(self, n):
+        super().__init__()
+        layers = [nn.Conv2d(1, n, (10, 4), 2, (5, 1)), nn.ReLU()]
+        for _ in range(2):
+            layers += [nn.Conv2d(n, n, 3, padding=1, groups=n), nn.ReLU(), nn.Conv2d(n, n, 1), nn.ReLU()]
+        self.body, self.last = nn.Sequential(*layers), nn.Linear(n, 12)
+
+    def forward(self, x):
+        return self.last(self.body(x).mean((2, 3)))
+
+
+class Narrow(nn.Module):
+    """Few channels: a first layer of colours, a block of two 3 x 3 convolutions, inverted bottlenecks that end at 3 x 3 pixels."""
+
+    def __init__(self):
+        super().__init__()
+        c, relu = nn.Conv2d, nn.ReLU()
+        self.first = nn.Sequential(c(3, 4, 3, 2, 1), relu, c(4, 4, 3, padding=1, groups=4), relu, c(4, 10, 1), relu)
+        self.block = nn.Sequential(c(10, 10, 3, padding=1), relu, c(10, 10, 3, padding=1))
+        self.wide = nn.Sequential(c(10, 24, 1), nn.ReLU6(), c(24, 24, 3, 2, 1, groups=24), nn.ReLU6(), c(24, 10, 1))
+        self.wider = nn.Sequential(c(10, 30, 1), nn.ReLU6(), c(30, 30, 3, 2, 1, groups=30), nn.ReLU6(), c(30, 50, 1), relu)
+        self.skip, self.last = c(10, 10, 1, 2), nn.Linear(50, 5)
+
+    def forward(self, x):
+        x = self.first(x)
+        x = F.relu(self.block(x) + x)
+        return self.last(self.wider(self.wide(x) + self.skip(x)).mean((2, 3)))
+
+
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20))}
 
 
 def main():
