@@ -2652,6 +2652,25 @@ def scatters_by_narrow_indices(x, y, i):
     return x.scatter_add(1, i, y), x.scatter(1, i, y * 0 + 1), x.scatter(1, i, 3.5), x.gather(1, i)
 
 
+@model(rnd(3, 32), rnd(2, 3, 8, seed=1), torch.arange(-40, 40, dtype=torch.int8).view(5, 16), torch.tensor([[0.3], [0.25], [1.7], [2.0], [0.11]]))
+class blocks_of_integers(nn.Module):
+    """torchao's numbers, whose blocks are rows, parts of rows, matrices or all."""
+
+    def __init__(self):
+        super().__init__()
+        import torchao.quantization.quant_primitives  # noqa: F401  (registers the operators)
+
+    def forward(self, x, y, k, scales):
+        q, i8, u8 = torch.ops.torchao, torch.int8, torch.uint8
+        r = [torch._int_mm(k[:, :8], k[:, 8:].mT.contiguous()), q.dequantize_affine(k, [1, 16], scales.bfloat16(), None, i8, -128, 127, output_dtype=torch.bfloat16).float()]
+        for v, block, t, lo, hi, kind in ((x, [1, 32], i8, -128, 127, "SYMMETRIC"), (x, [1, 8], i8, -8, 7, "SYMMETRIC_NO_CLIPPING_ERR"), (x, [3, 32], u8, 0, 255, "ASYMMETRIC"),
+                                          (y, [1, 3, 4], i8, -127, 127, "SYMMETRIC"), (y, [1, 1, 8], i8, -128, 127, "ASYMMETRIC")):
+            scale, zero = q.choose_qparams_affine(v, kind, block, t, lo, hi, 1e-5, torch.float32, torch.int32)
+            k = q.quantize_affine(v, block, scale, zero, t, lo, hi)
+            r += [scale, zero, k, q.dequantize_affine(k, block, scale, zero, t, lo, hi)]
+        return tuple(r)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
