@@ -768,6 +768,7 @@ static bool is_check(OpId op, const Json *node)
     return op == OP_LOCAL_SCALAR_DENSE && tag && !strcmp(tag, "as_sym_bool");
 }
 
+                                         "aten.sym_numel.", "aten.sym_stride.",
 /* The symbolic float that a node computes, or NULL. */
 static Name *float_result(Scope *s, const Json *node)
 {
