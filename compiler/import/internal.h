@@ -201,16 +201,18 @@ const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
 
 /* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
 
+typedef struct Scope Scope;
+
 bool pt2_dim(Pt2 *p, Loc loc, const Json *sym_int, Dim *out);
 bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *code, EtcDtype *out);
 /* Makes a type and checks it.  The strides of a dense tensor are left out. */
 bool pt2_strided(Pt2 *p, Loc loc, const char *value, EtcDtype dtype, int rank, const Dim *dim,
                  const Dim *stride, Type *out);
 bool pt2_type(Pt2 *p, Loc loc, const char *value, const Json *tensor_meta, Type *out);
+/* Computes a symbolic bool, as a tensor of rank 0. */
+Value *pt2_truth(Scope *s, Loc loc, const Json *sym_bool);
 
 /* -- graphs: pt2_graph.c -------------------------------------------------------------------- */
-
-typedef struct Scope Scope;
 
 bool pt2_method(Pt2 *p); /* reads the graph of p->doc and adds it as a method */
 Graph *pt2_nested(Scope *s, Loc loc, const Json *as_graph); /* a graph nested in the node at loc */
@@ -226,6 +228,7 @@ typedef struct Name {
     const char *text;
     const Json *meta;    /* TensorMeta; NULL: it is no tensor */
     const Json *sym_int; /* SymInt; NULL: it is no symbolic integer */
+    const Json *sym_bool; /* SymBool; NULL: it is no symbolic bool */
     bool is_float;       /* it is a symbolic float, whose value is a tensor of rank 0 */
     const Json *spec;    /* the InputSpec of a state that no node has used yet */
     const char *kind;    /* the tag of that InputSpec */

@@ -199,9 +199,16 @@ static bool read_sym_int(Reader *r, const Json *v, Arg *out)
 static bool read_sym_bool(Reader *r, const Json *v, Arg *out)
 {
     const Json *content = NULL;
-    const char *tag = json_tag(v, &content);
-    return tag && !strcmp(tag, "as_bool") ? read_bool(r, content, out)
-                                          : unsupported(r, "a symbolic bool");
+    const char *tag = json_tag(v, &content), *text = json_string(content);
+    if (tag && !strcmp(tag, "as_bool"))
+        return read_bool(r, content, out);
+    Name *n = text ? table_find_text(&r->scope->names, text) : NULL;
+    if (r->want->type != SCH_TENSOR || !n || !n->sym_bool)
+        return unsupported(r, "a symbolic bool");
+    Value *value = pt2_truth(r->scope, r->node->loc, n->sym_bool);
+    if (value)
+        *out = node_use(r->node, value);
+    return value != NULL;
 }
 
 static bool read_sym_float(Reader *r, const Json *v, Arg *out)

@@ -2671,6 +2671,14 @@ class blocks_of_integers(nn.Module):
         return tuple(r)
 
 
+@model(rnd(4, 6), rnd(5, 6, seed=1), dynamic=({0: Dim("a", min=1, max=9)}, {0: Dim("b", min=1, max=9)}), more=[(rnd(9, 6), rnd(2, 6, seed=1)), (rnd(2, 6), rnd(9, 6, seed=1)), (rnd(5, 6), rnd(5, 6, seed=1))])
+def branches_by_sizes(x, y):
+    """Conditions that hang on sizes alone."""
+    a, b = x.shape[0], y.shape[0]
+    conditions = a > 4, a >= b, 2 * a + 1 < b, a <= 5, (a > 3) & (b < 6), (a < 3) | (b > 8), torch.sym_not(a > b), a // 2 == 2, a != 4
+    return tuple(torch.cond(c, lambda x: x.sin().sum(0), lambda x: x.mean(0), (x,)) for c in conditions)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []

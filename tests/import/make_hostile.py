@@ -574,6 +574,23 @@ def graphs():
     symbolic_number("16_input_sym_float", OK, "%f: f64[]", "as_sym_float", {"as_name": "f"})
     symbolic_number("16_input_sym_unknown", MODEL, "'q' is nowhere", "as_sym_int", {"as_name": "q"})
     symbolic_number("16_input_sym_tensor", MODEL, "'x' is defined twice", "as_sym_int", {"as_name": "x"})
+    def condition(name, code, message, text):
+        def change(p, c):
+            p["range_constraints"] = {"s0": {"min_val": 1, "max_val": 9}}
+            graph(p)["sym_int_values"]["n"] = symbol("s0")
+            graph(p)["sym_bool_values"]["b"] = expr(text)
+            graph(p)["inputs"].append({"as_sym_int": {"as_name": "n"}})
+            sig(p)["input_specs"].append({"user_input": {"arg": {"as_sym_int": {"as_name": "n"}}}})
+            graph(p)["nodes"].append(node("z", "torch.ops.aten.logical_not.default", ("self", {"as_sym_bool": {"as_name": "b"}})))
+            graph(p)["tensor_values"]["z"] = meta([], dtype=12)
+        changed(name, code, message, change)
+    less = "StrictLessThan(Symbol('s0', positive=True, integer=True), Integer(4))"
+    condition("16_condition", OK, "aten.lt.Scalar", f"And({less}, Not({less}))")
+    condition("16_condition_unknown", UNSUPPORTED, "the function 'Perhaps' in the condition", f"Perhaps({less})")
+    condition("16_condition_half", MODEL, "cannot be read", "StrictLessThan(Integer(1))")
+    condition("16_condition_more", MODEL, "cannot be read", less + ")")
+    condition("16_condition_deep", MODEL, "is too deep", "Not(" * 5000 + less + ")" * 5000)
+    condition("16_condition_wide", MODEL, "overflows", "Equality(Integer(-9223372036854775807), Integer(9223372036854775807))")
     changed("16_token", UNSUPPORTED, "an input of kind 'token'",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
     written = lambda *outs, **more: node("z", "torch.ops.aten.add.out", ("self", tensor("x")), ("other", tensor("x")),
