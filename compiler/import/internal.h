@@ -242,6 +242,9 @@ struct Scope {
     Table names;        /* -> Name */
     const char *prefix; /* of the names of values of an inlined graph; else "" */
     int depth;
+    bool in_autocast;  /* torch casts operands, and the graph does not show it */
+    bool casts;        /* it casts those of the current node */
+    EtcDtype operands; /* to this dtype */
 };
 
 Name *pt2_name(Scope *s, Loc loc, const char *text);            /* finds a name */

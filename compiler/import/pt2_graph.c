@@ -417,7 +417,10 @@ Graph *pt2_nested(Scope *outer, Loc loc, const Json *as_graph)
 {
     Pt2 *p = outer->in;
     const Json *graph = enter(outer, loc, as_graph), *tensor;
-    Scope s = {.in = p, .prefix = "", .depth = outer->depth + 1};
+    Scope s = {.in = p,
+               .prefix = "",
+               .depth = outer->depth + 1,
+               .in_autocast = outer->in_autocast};
     if (!graph || !open_scope(&s, graph))
         return NULL;
     s.graph = graph_new(p->program, NULL);
@@ -443,6 +446,7 @@ bool pt2_inline(Scope *outer, Loc loc, const Json *as_graph, Value **in, int n_i
     Scope s = {.in = p,
                .graph = outer->graph,
                .depth = outer->depth + 1,
+               .in_autocast = outer->in_autocast,
                .prefix = arena_printf(p->tmp, "%s%s.", outer->prefix, loc.node)};
     if (!graph || !open_scope(&s, graph))
         return false;

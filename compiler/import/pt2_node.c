@@ -120,9 +120,23 @@ static bool read_none(Reader *r, const Json *v, Arg *out)
     return true;
 }
 
+/* Casts an operand as autocast does: f32 to a half, or halves to f32. */
+static Value *cast_operand(Reader *r, Value *v)
+{
+    Scope *s = r->scope;
+    EtcDtype from = v->type.dtype, to = s->operands;
+    bool is_half = from == ETC_F16 || from == ETC_BF16;
+    if (from == to || !(is_half || (from == ETC_F32 && to != ETC_F32)))
+        return v;
+    Node *n = build(s->graph, NULL, r->node->loc, OP__TO_COPY, s->in->diag, "vt", v, to);
+    return n ? n->out[0] : NULL;
+}
+
 static bool read_tensor(Reader *r, const Json *v, Arg *out)
 {
     Value *value = pt2_use(r->scope, r->node->loc, v);
+    if (value && r->scope->casts)
+        value = cast_operand(r, value);
     if (value)
         *out = node_use(r->node, value);
     return value != NULL;
@@ -565,16 +579,12 @@ static bool check_graphs(Scope *s, const Node *n)
     return true;
 }
 
-/* Advice for operators that torch itself can decompose. */
-static const char decompose[] =
-    ": torch does that in exported.run_decompositions({}); save its result";
-
 /* Operators that only run a graph, under some setting of torch or with a name or hints. */
 static const struct {
     const char *target;
     int graph;    /* position of the graph */
     int operands; /* and of its first operand; all that follow are, but those with a name */
-    int enabled;  /* position of a bool that must be false, or -1 */
+    int enabled;  /* position of a bool that says whether autocast is on, or -1 */
 } wrap_row[] = {
     {"higher_order.wrap_with_set_grad_enabled", 1, 2, -1},
     {"higher_order.wrap_with_autocast", 4, 5, 2},
@@ -650,16 +660,14 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
     const Json *inputs = json_get(node, "inputs"), *outputs = json_get(node, "outputs");
     const Json *graph = NULL, *content = NULL;
     Value **in = NULL, **out = NEW(p->tmp, Value *, json_count(outputs) + 1);
+    bool in_autocast = s->in_autocast, was = s->in_autocast;
     int n = 0, n_in = 0;
     for (JsonIter it = json_iter(inputs); json_next(&it); n++) {
         const Json *arg = json_get(it.value, "arg");
         const char *tag = json_tag(arg, &content);
         const char *name = json_string(json_get(it.value, "name"));
-        bool enabled = true;
-        if (n == wrap_row[row].enabled && (!json_bool(content, &enabled) || enabled))
-            return diag_unsupported(
-                p->diag, loc, "mixed precision by autocast, whose casts are not in the graph yet%s",
-                decompose);
+        if (n == wrap_row[row].enabled && !json_bool(content, &in_autocast))
+            return diag_error(p->diag, loc, "does not say whether it is enabled");
         if (n == wrap_row[row].graph)
             graph = tag && !strcmp(tag, "as_graph") ? content : NULL;
         if (n >= wrap_row[row].operands && !(name && *name) &&
@@ -668,8 +676,10 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
     }
     if (!graph)
         return diag_error(p->diag, loc, "has no graph");
-    return pt2_inline(s, loc, graph, in, n_in, out, json_count(outputs)) &&
-           bind_results(s, loc, outputs, out);
+    s->in_autocast = in_autocast;
+    bool ok = pt2_inline(s, loc, graph, in, n_in, out, json_count(outputs));
+    s->in_autocast = was;
+    return ok && bind_results(s, loc, outputs, out);
 }
 
 /* -- out overloads ------------------------------------------------------------------------ */
@@ -758,6 +768,7 @@ static bool is_about_sizes(const char *target)
 {
     static const char *const prefix[] = {"_operator.", "math.", "torch.sym_",
                                          "aten._assert_scalar.", "aten.sym_constrain_range",
+                                         "aten.sym_numel.", "aten.sym_stride.",
                                          "aten.sym_storage_offset."};
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
         if (!strncmp(target, prefix[i], strlen(prefix[i])))
@@ -775,7 +786,6 @@ static bool is_check(OpId op, const Json *node)
     return op == OP_LOCAL_SCALAR_DENSE && tag && !strcmp(tag, "as_sym_bool");
 }
 
-                                         "aten.sym_numel.", "aten.sym_stride.",
 /* The symbolic float that a node computes, or NULL. */
 static Name *float_result(Scope *s, const Json *node)
 {
@@ -819,6 +829,43 @@ static MarkOfVmap mark_of_vmap(const char *target)
                : MARK_NONE;
 }
 
+/* Returns whether one of the stems is the operator's name without overload and the '_' of those
+ * that write. */
+static bool has_stem(const char *op, const char *const *stem, size_t n_stems)
+{
+    size_t n = strncmp(op, "aten.", 5) ? 0 : strcspn(op + 5, ".");
+    n -= n && op[5 + n - 1] == '_';
+    for (size_t i = 0; n && i < n_stems; i++)
+        if (strlen(stem[i]) == n && !strncmp(op + 5, stem[i], n))
+            return true;
+    return false;
+}
+
+/* Returns whether torch's autocast casts the floats of a node's operands, and sets *to: products
+ * are computed in halves, some others, given halves, in f32.  The recorded result tells. */
+static bool is_autocast(Scope *s, Loc loc, const Json *outputs, EtcDtype *to)
+{
+    static const char *const product[] = {
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+        "convolution", "_convolution", "conv_tbc", "linear", "matmul", "mm", "bmm", "addmm",
+        "addbmm", "baddbmm", "mv", "addmv", "einsum", "tensordot", "inner", "chain_matmul",
+        "linalg_matmul", "linalg_multi_dot", "linalg_vecdot", "scaled_dot_product_attention",
+        "lstm", "gru", "rnn_tanh", "rnn_relu"};
+    const Json *content = NULL;
+    JsonIter it = json_iter(outputs);
+    const char *tag = json_next(&it) ? json_tag(it.value, &content) : NULL;
+    const char *text = tag && !strcmp(tag, "as_tensor") ? json_string(json_get(content, "name"))
+                                                        : NULL;
+    const Name *name = text ? table_find_text(&s->names, text) : NULL;
+    if (!name || !name->meta || !strcmp(loc.op, "aten.view.dtype") ||
+        !pt2_dtype(s->in, loc, text, json_get(name->meta, "dtype"), to))
+        return false;
+    if (*to == ETC_C64)
+        *to = ETC_F32;
+    return *to == ETC_F32 || ((*to == ETC_F16 || *to == ETC_BF16) &&
+                              has_stem(loc.op, product, sizeof product / sizeof *product));
+}
+
 static bool draws_numbers(const char *op)
 {
     static const char *const stem[] = {"rand", "randn", "randint", "randperm", "rand_like",
@@ -826,12 +873,7 @@ static bool draws_numbers(const char *op)
                                        "normal", "log_normal", "uniform", "exponential",
                                        "geometric", "cauchy", "random", "poisson",
                                        "rrelu_with_noise", "native_dropout"};
-    size_t n = strncmp(op, "aten.", 5) ? 0 : strcspn(op + 5, ".");
-    n -= n && op[5 + n - 1] == '_';
-    for (size_t i = 0; n && i < sizeof stem / sizeof *stem; i++)
-        if (strlen(stem[i]) == n && !strncmp(op + 5, stem[i], n))
-            return true;
-    return false;
+    return has_stem(op, stem, sizeof stem / sizeof *stem);
 }
 
 static const char *why_unknown(const Scope *s, const char *op)
@@ -914,8 +956,9 @@ bool pt2_node(Scope *s, const Json *node)
         return out_node(s, functional, loc, node);
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
     s->in->may_batch = n->op != OP_NONE && pt2_takes_batches(n->op);
+    s->casts = s->in_autocast && is_autocast(s, loc, json_get(node, "outputs"), &s->operands);
     bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
-    s->in->may_batch = false;
+    s->in->may_batch = s->casts = false;
     if (ok && n->op == OP__ASSERT_TENSOR_METADATA && pt2_is_batched(s->in, n->in[0]))
         return true; /* it has one element */
     if (ok)

@@ -2679,6 +2679,35 @@ def branches_by_sizes(x, y):
     return tuple(torch.cond(c, lambda x: x.sin().sum(0), lambda x: x.mean(0), (x,)) for c in conditions)
 
 
+@model(rnd(3, 2, 8), rnd(8, 8, seed=1), rnd(3, 2, 8, seed=2))
+class autocast_regions(nn.Module):
+    """Products of halves, what autocast computes in f32, and what takes its operands as they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.conv, self.norm = nn.Linear(8, 8), nn.Conv1d(2, 4, 3), nn.LayerNorm(8)
+
+    def forward(self, x, w, t):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            a = self.fc(x)
+            b = torch.einsum("bij,jk->bik", a, w) + x
+            c = torch.bmm(a, a.mT).softmax(-1)
+            d = self.conv(x), self.norm(x), F.mse_loss(a, t), torch.cat([a, x]), a.prod(-1), F.scaled_dot_product_attention(x, x, x), torch.addmm(x[0, 0], x[0], w)
+        with torch.autocast("cpu", enabled=False):
+            e = x @ w
+        return tuple(y.float() for y in (a, b, c, *d, e))
+
+
+@model(torch.tensor([[1, 2, 3, 3], [5, 0, 9, 1]]), dynamic=({0: Dim("n", min=1, max=6)},), more=[(torch.arange(12).view(3, 4) % 10,)])
+class bags_of_an_open_length(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(10, 3)
+
+    def forward(self, i):
+        return self.bag(i)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []

@@ -811,15 +811,17 @@ def graphs():
         sig(p)["output_specs"][0]["user_output"]["arg"] = tensor("z")
     changed("20_inlined", OK, "%z.r = aten.relu.default(%add)", grad)
 
-    def autocast(p, c):
-        graph(p)["tensor_values"].update(z=meta([2, 3]), y=meta([2, 3]))
-        graph(p)["nodes"] += [
-            node("z", "torch.ops.higher_order.wrap_with_autocast", ("", {"as_string": "cpu"}),
-                 ("", {"as_scalar_type": 13}), ("", {"as_bool": True}), ("", {"as_none": True}),
-                 ("", branch()), ("", tensor("add"))),
-            add("y", "z", "z")]
-    changed("20_autocast", UNSUPPORTED, "mixed precision by autocast, whose casts are not in the graph yet: torch does",
-            autocast)
+    def autocast(name, code, message, enabled):
+        def change(p, c):
+            graph(p)["tensor_values"].update(z=meta([2, 3]), y=meta([2, 3]))
+            graph(p)["nodes"] += [
+                node("z", "torch.ops.higher_order.wrap_with_autocast", ("", {"as_string": "cpu"}),
+                     ("", {"as_scalar_type": 13}), ("", enabled), ("", {"as_none": True}),
+                     ("", branch()), ("", tensor("add"))),
+                add("y", "z", "z")]
+        changed(name, code, message, change)
+    autocast("20_autocast", OK, "%z.r = aten.relu.default(%add)", {"as_bool": True})
+    autocast("20_autocast_perhaps", MODEL, "does not say whether it is enabled", {"as_int": 1})
 
     mark = "torch._functorch.predispatch."
 
