@@ -763,13 +763,13 @@ static bool out_node(Scope *s, OpId op, Loc loc, const Json *node)
 
 /* -- nodes ------------------------------------------------------------------------------- */
 
-/* Arithmetic on sizes, and checks of sizes: their results are known or not wanted. */
+/* Arithmetic on sizes and dtypes, and checks of sizes: their results are known or not wanted. */
 static bool is_about_sizes(const char *target)
 {
     static const char *const prefix[] = {"_operator.", "math.", "torch.sym_",
                                          "aten._assert_scalar.", "aten.sym_constrain_range",
                                          "aten.sym_numel.", "aten.sym_stride.",
-                                         "aten.sym_storage_offset."};
+                                         "aten.sym_storage_offset.", "aten.promote_types."};
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)
         if (!strncmp(target, prefix[i], strlen(prefix[i])))
             return true;

@@ -2708,6 +2708,13 @@ class bags_of_an_open_length(nn.Module):
         return self.bag(i)
 
 
+@model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
+def tensors_of_sizes(x):
+    a, b = x.shape
+    grid = torch.tensor([[a, b], [a * b, 3]])
+    return torch.tensor(x.shape), grid, torch.tensor([a / 2, 1.5, b * 0.25]), x / torch.tensor([b, a])[0], torch.as_tensor(a), torch.tensor(b, dtype=torch.float32)
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
