@@ -682,6 +682,68 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
     return ok && bind_results(s, loc, outputs, out);
 }
 
+/* -- floats known at run time --------------------------------------------------------------- */
+
+/* The argument that is a symbolic float, or NULL. */
+static const Json *open_float(const Json *inputs)
+{
+    for (JsonIter it = json_iter(inputs); json_next(&it);) {
+        const Json *content = NULL;
+        const char *tag = json_tag(json_get(it.value, "arg"), &content);
+        if (tag && !strcmp(tag, "as_sym_float") && json_get(content, "as_name"))
+            return content;
+    }
+    return NULL;
+}
+
+/* The overload that takes tensors where this one takes numbers, since such a float is a tensor. */
+static OpId with_tensors(Arena *tmp, OpId op)
+{
+    static const OpId odd[][2] = {{OP_CLAMP, OP_CLAMP_TENSOR},
+                                  {OP_CLAMP_MIN, OP_CLAMP_MIN_TENSOR},
+                                  {OP_CLAMP_MAX, OP_CLAMP_MAX_TENSOR},
+                                  {OP_POW_SCALAR, OP_POW_TENSOR_TENSOR},
+                                  {OP_POW_TENSOR_SCALAR, OP_POW_TENSOR_TENSOR},
+                                  {OP_WHERE_SCALAROTHER, OP_WHERE_SELF},
+                                  {OP_WHERE_SCALARSELF, OP_WHERE_SELF}};
+    static const char scalar[] = "Scalar";
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        if (op == odd[i][0])
+            return odd[i][1];
+    const char *target = op_target(op);
+    size_t n = strlen(target) - strlen(scalar);
+    OpId twin = strlen(target) > strlen(scalar) && !strcmp(target + n, scalar)
+                    ? op_find(arena_printf(tmp, "%.*sTensor", (int)n, target))
+                    : OP_NONE;
+    return twin == OP_NONE ? op : twin;
+}
+
+static bool fills(OpId op)
+{
+    return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;
+}
+
+/* A tensor of such floats, of the recorded type. */
+static bool filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
+{
+    Pt2 *p = s->in;
+    const Json *content = NULL;
+    JsonIter it = json_iter(outputs);
+    const char *tag = json_next(&it) ? json_tag(it.value, &content) : NULL;
+    const char *text = tag && !strcmp(tag, "as_tensor") ? json_string(json_get(content, "name"))
+                                                        : NULL;
+    Name *name = text ? pt2_name(s, loc, text) : NULL;
+    Type t;
+    if (!name || !name->meta)
+        return diag_unsupported(p->diag, loc, "a result that is not a tensor");
+    if (!pt2_type(p, loc, text, name->meta, &t))
+        return false;
+    Value *v = pt2_float_tensor(s, loc, number, t);
+    Node *n = v ? build(s->graph, NULL, loc, OP__TO_COPY, p->diag, "vt", v, t.dtype) : NULL;
+    n = n ? build(s->graph, NULL, loc, OP_EXPAND, p->diag, "vD", n->out[0], t.rank, t.dim) : NULL;
+    return n && pt2_define(s, loc, text, n->out[0]);
+}
+
 /* -- out overloads ------------------------------------------------------------------------ */
 
 /* The operator whose results the overload writes to its last arguments: the row whose kernel has
@@ -954,6 +1016,11 @@ bool pt2_node(Scope *s, const Json *node)
     OpId functional = op == OP_NONE && !custom ? functional_of(s->in->tmp, target) : OP_NONE;
     if (functional != OP_NONE)
         return out_node(s, functional, loc, node);
+    const Json *number = op == OP_NONE ? NULL : open_float(json_get(node, "inputs"));
+    if (number && fills(op))
+        return filled(s, loc, number, json_get(node, "outputs")) ||
+               break_results(s, json_get(node, "outputs"));
+    op = number ? with_tensors(s->in->tmp, op) : op;
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
     s->in->may_batch = n->op != OP_NONE && pt2_takes_batches(n->op);
     s->casts = s->in_autocast && is_autocast(s, loc, json_get(node, "outputs"), &s->operands);

@@ -2712,7 +2712,18 @@ class bags_of_an_open_length(nn.Module):
 def tensors_of_sizes(x):
     a, b = x.shape
     grid = torch.tensor([[a, b], [a * b, 3]])
-    return torch.tensor(x.shape), grid, torch.tensor([a / 2, 1.5, b * 0.25]), x / torch.tensor([b, a])[0], torch.as_tensor(a), torch.tensor(b, dtype=torch.float32)
+    return torch.tensor(x.shape), grid, torch.tensor([a / 2, 1.5, b * 0.25]), x / torch.tensor([b, a])[0], torch.tensor(b, dtype=torch.float32), torch.tensor([a, 3.0])
+
+
+@model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
+def arguments_of_sizes(x):
+    """Floats that sizes give, where operators take numbers."""
+    a, b = x.shape[0] / 4, x.shape[1] ** 0.5
+    m, k = x > b / 2, (x * 8).long()
+    y = torch.full((3,), a), torch.full_like(x, b), x.new_full((2,), a, dtype=torch.float64), torch.full((2, 2), a, dtype=torch.int64), torch.scalar_tensor(b)
+    y += x.clamp(max=a / 3), x.clamp(-a, 0.25), x.clamp_min(-a / 2), x.masked_fill(m, b), torch.where(m, x, a), x.abs() ** a, a ** x, x.clone().fill_(b)
+    y += m, x <= -a, k < a, k * a, k / b, x.index_fill(1, torch.tensor([1]), a), x.lerp(x * 2, a), torch.rsub(x, b), x.remainder(a), x.fmod(b), x.half().mul(b).float()
+    return y
 
 
 def save(values, folder, stem, rel, exact=None):
