@@ -258,9 +258,13 @@ bool pt2_node(Scope *s, const Json *node);
 /* Reads _add_batch_dim and _remove_batch_dim, the nodes that enter and leave a batch. */
 bool pt2_vmap_mark(Scope *s, Loc loc, const char *target, const Json *node);
 bool pt2_is_batched(Pt2 *p, const Value *v);
-bool pt2_takes_batches(OpId op);
-/* Makes the operands and results of a new node, which takes batches, have the same batch levels. */
+bool pt2_may_batch(OpId op); /* false: its operands cannot be batched */
+/* Makes the operands and results of a new node that takes batches have the same batch levels. */
 bool pt2_batch(Scope *s, Node *n);
+/* Returns whether a new node has batches that it does not take: it is called for each element. */
+bool pt2_needs_elements(Pt2 *p, const Node *n);
+/* Adds these calls in place of n, and joins their results to one value for each result of n. */
+bool pt2_each_element(Scope *s, const Node *n, Value **result);
 bool pt2_refuse_batch(Pt2 *p, Loc loc); /* reports the first node that cannot be batched */
 
 /* -- loops: pt2_loop.c ---------------------------------------------------------------------- */

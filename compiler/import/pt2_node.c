@@ -982,6 +982,22 @@ void pt2_tell_missing(Pt2 *p)
     p->missing_of = (Table){.arena = p->tmp};
 }
 
+/* Calls n for each element of a batch; its results are already defined under their names. */
+static bool each_element(Scope *s, const Node *n)
+{
+    Value **result = NEW(s->in->tmp, Value *, n->n_out + 1);
+    bool ok = pt2_each_element(s, n, result);
+    for (int i = 0; i < n->n_out; i++) {
+        const char *text = n->out[i]->name + strlen(s->prefix); /* with '.' if a size has the name */
+        Name *name = table_find_text(&s->names, arena_str(s->in->tmp, text, strcspn(text, ".")));
+        if (name && name->value == n->out[i]) {
+            name->value = ok ? result[i] : NULL;
+            name->is_broken = !ok;
+        }
+    }
+    return ok;
+}
+
 bool pt2_node(Scope *s, const Json *node)
 {
     static const char ops[] = "torch.ops.";
@@ -1022,7 +1038,7 @@ bool pt2_node(Scope *s, const Json *node)
                break_results(s, json_get(node, "outputs"));
     op = number ? with_tensors(s->in->tmp, op) : op;
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
-    s->in->may_batch = n->op != OP_NONE && pt2_takes_batches(n->op);
+    s->in->may_batch = pt2_may_batch(n->op);
     s->casts = s->in_autocast && is_autocast(s, loc, json_get(node, "outputs"), &s->operands);
     bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
     s->in->may_batch = s->casts = false;
@@ -1031,6 +1047,8 @@ bool pt2_node(Scope *s, const Json *node)
     if (ok)
         n = with_matrix(s, n);
     ok = results(s, n, json_get(node, "outputs")) && ok;
+    if (ok && pt2_needs_elements(s->in, n))
+        return each_element(s, n);
     ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {
         wrap_numbers(n);

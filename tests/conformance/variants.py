@@ -2726,6 +2726,22 @@ def arguments_of_sizes(x):
     return y
 
 
+@model(rnd(4, 3, 5), rnd(4, 5, seed=1), rnd(6, 3, seed=2), rnd(2, 3, 4, seed=3))
+class mapped_layers(nn.Module):
+    """Operators under vmap that know no batches: each element has its own call."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(5, 2), nn.LayerNorm(5)
+
+    def forward(self, w, b, x, y):
+        nets = torch.vmap(lambda w, b, x: self.fc(self.norm((x @ w + b).tanh())).softmax(-1), in_dims=(0, 0, None))(w, b, x)
+        sums = torch.vmap(lambda r: (r * r).sum() + r.max())(x)
+        pairs = torch.vmap(lambda r: torch.vmap(lambda q: torch.dot(r, q))(y[0]))(y[1])
+        parts = torch.vmap(lambda r: torch.stack(r.chunk(2)[::-1]).mT.reshape(-1).cumsum(0), in_dims=2)(y.view(2, 1, 12).expand(2, 2, 12)[:, :, ::3])
+        return nets, sums, pairs, parts
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
