@@ -120,13 +120,17 @@ static bool read_none(Reader *r, const Json *v, Arg *out)
     return true;
 }
 
+static bool is_half(EtcDtype t)
+{
+    return t == ETC_F16 || t == ETC_BF16;
+}
+
 /* Casts an operand as autocast does: f32 to a half, or halves to f32. */
 static Value *cast_operand(Reader *r, Value *v)
 {
     Scope *s = r->scope;
     EtcDtype from = v->type.dtype, to = s->operands;
-    bool is_half = from == ETC_F16 || from == ETC_BF16;
-    if (from == to || !(is_half || (from == ETC_F32 && to != ETC_F32)))
+    if (from == to || !(is_half(from) || (from == ETC_F32 && to != ETC_F32)))
         return v;
     Node *n = build(s->graph, NULL, r->node->loc, OP__TO_COPY, s->in->diag, "vt", v, to);
     return n ? n->out[0] : NULL;
@@ -723,8 +727,8 @@ static bool fills(OpId op)
     return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;
 }
 
-/* A tensor of such floats, of the recorded type. */
-static bool filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
+/* The name and type of a node's first result; NULL: it is refused. */
+static const char *first_result(Scope *s, Loc loc, const Json *outputs, Type *t)
 {
     Pt2 *p = s->in;
     const Json *content = NULL;
@@ -733,15 +737,61 @@ static bool filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
     const char *text = tag && !strcmp(tag, "as_tensor") ? json_string(json_get(content, "name"))
                                                         : NULL;
     Name *name = text ? pt2_name(s, loc, text) : NULL;
+    if (!name || !name->meta) {
+        diag_unsupported(p->diag, loc, "a result that is not a tensor");
+        return NULL;
+    }
+    return pt2_type(p, loc, text, name->meta, t) ? text : NULL;
+}
+
+/* A tensor of such floats, of the recorded type. */
+static bool filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
+{
+    Pt2 *p = s->in;
     Type t;
-    if (!name || !name->meta)
-        return diag_unsupported(p->diag, loc, "a result that is not a tensor");
-    if (!pt2_type(p, loc, text, name->meta, &t))
-        return false;
-    Value *v = pt2_float_tensor(s, loc, number, t);
+    const char *text = first_result(s, loc, outputs, &t);
+    Value *v = text ? pt2_float_tensor(s, loc, number, t) : NULL;
     Node *n = v ? build(s->graph, NULL, loc, OP__TO_COPY, p->diag, "vt", v, t.dtype) : NULL;
     n = n ? build(s->graph, NULL, loc, OP_EXPAND, p->diag, "vD", n->out[0], t.rank, t.dim) : NULL;
     return n && pt2_define(s, loc, text, n->out[0]);
+}
+
+/* -- norms of halves, with weights of floats ------------------------------------------------- */
+
+static bool is_mixed_norm(const Node *n)
+{
+    bool has_half = false, has_float = false;
+    for (int i = 0; i < n->n_in; i++) {
+        has_half = has_half || is_half(n->in[i]->type.dtype);
+        has_float = has_float || n->in[i]->type.dtype == ETC_F32;
+    }
+    return has_half && has_float &&
+           (n->op == OP_LAYER_NORM || n->op == OP_GROUP_NORM || n->op == OP_BATCH_NORM);
+}
+
+/* torch computes it in f32, and rounds the result. */
+static bool mixed_norm(Scope *s, Node *n, const Json *outputs)
+{
+    Pt2 *p = s->in;
+    Type t;
+    const char *text = first_result(s, n->loc, outputs, &t);
+    for (int i = 0; text && i < n->n_in; i++) {
+        if (!is_half(n->in[i]->type.dtype))
+            continue;
+        Node *cast = build(s->graph, NULL, n->loc, OP__TO_COPY, p->diag, "vt", n->in[i], ETC_F32);
+        if (!cast)
+            return false;
+        n->in[i] = cast->out[0];
+    }
+    if (!text)
+        return false;
+    const char *wide = arena_printf(p->program->arena, "%s.wide", pt2_value_name(s, text));
+    node_add_out(n, wide, type_tensor(p->program, ETC_F32, t.rank, t.dim));
+    if (!schema_check(n, p->diag))
+        return false;
+    graph_append(s->graph, n);
+    n = build(s->graph, NULL, n->loc, OP__TO_COPY, p->diag, "vt", n->out[0], t.dtype);
+    return n && pt2_define(s, n->loc, text, n->out[0]);
 }
 
 /* -- out overloads ------------------------------------------------------------------------ */
@@ -924,8 +974,8 @@ static bool is_autocast(Scope *s, Loc loc, const Json *outputs, EtcDtype *to)
         return false;
     if (*to == ETC_C64)
         *to = ETC_F32;
-    return *to == ETC_F32 || ((*to == ETC_F16 || *to == ETC_BF16) &&
-                              has_stem(loc.op, product, sizeof product / sizeof *product));
+    return *to == ETC_F32 ||
+           (is_half(*to) && has_stem(loc.op, product, sizeof product / sizeof *product));
 }
 
 static bool draws_numbers(const char *op)
@@ -1044,6 +1094,9 @@ bool pt2_node(Scope *s, const Json *node)
     s->in->may_batch = s->casts = false;
     if (ok && n->op == OP__ASSERT_TENSOR_METADATA && pt2_is_batched(s->in, n->in[0]))
         return true; /* it has one element */
+    if (ok && is_mixed_norm(n) && !pt2_needs_elements(s->in, n))
+        return mixed_norm(s, n, json_get(node, "outputs")) ||
+               break_results(s, json_get(node, "outputs"));
     if (ok)
         n = with_matrix(s, n);
     ok = results(s, n, json_get(node, "outputs")) && ok;

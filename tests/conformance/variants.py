@@ -2742,6 +2742,19 @@ class mapped_layers(nn.Module):
         return nets, sums, pairs, parts
 
 
+@model(rnd(2, 4, 6))
+class norms_of_halves(nn.Module):
+    """Their weights are floats, as autocast has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.group, self.batch = nn.LayerNorm(6), nn.GroupNorm(2, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        a, b = x.half(), x.bfloat16()
+        return tuple(y.float() for y in (self.layer(a), self.layer(b), self.group(b), self.batch(b), self.batch(a)))
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []
