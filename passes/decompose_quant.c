@@ -20,8 +20,13 @@ static bool is_all_zero(const Value *v)
     return true;
 }
 
+static bool is_half(EtcDtype t)
+{
+    return t == ETC_F16 || t == ETC_BF16;
+}
+
 /* Every `size` neighbouring elements share a scale: dequantizes the channels of a matrix with
- * rows of this size. */
+ * rows of this size.  Halves are rounded once: a byte less its zero point is exact in them. */
 static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int64_t size,
                             int64_t lo, int64_t hi)
 {
@@ -33,6 +38,8 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
     bool is_matrix = x->type.rank == 2 && dim_equal(x->type.dim[1], rows[1]);
     x = is_matrix ? x : build_view(r, n, x, rows, 2);
     scale = scale ? flat(r, n, scale) : NULL;
+    if (scale && is_half(scale->type.dtype))
+        scale = build_cast(r, n, scale, ETC_F32);
     if (zero && is_all_zero(zero))
         zero = NULL;
     else if (zero)
@@ -41,14 +48,15 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
                      ? build(r->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, r->d, "vvviiit", x, scale,
                              zero, (int64_t)0, lo, hi, arg_value(n, "input")->type.dtype)
                      : NULL;
-    return made && as_recorded(r, n, made->out[0]);
+    return made && as_recorded(r, n, build_cast(r, n, made->out[0], n->out[0]->type.dtype));
 }
 
-static bool is_f32(Rewrite *r, const Node *n)
+/* Checks that the result is f32, or with `or_half` a half. */
+static bool is_float(Rewrite *r, const Node *n, bool or_half)
 {
-    return n->out[0]->type.dtype == ETC_F32 ||
-           diag_unsupported(r->d, n->loc, "dequantizes to %s; only f32 is",
-                            dtype_name(n->out[0]->type.dtype));
+    EtcDtype t = n->out[0]->type.dtype;
+    return t == ETC_F32 || (or_half && is_half(t)) ||
+           diag_unsupported(r->d, n->loc, "dequantizes to %s; only f32 is", dtype_name(t));
 }
 
 bool decomp_dequantize_group(Rewrite *r, Node *n)
@@ -57,7 +65,7 @@ bool decomp_dequantize_group(Rewrite *r, Node *n)
     arg_int(n, "quant_min", &lo);
     arg_int(n, "quant_max", &hi);
     arg_int(n, "group_size", &size);
-    return is_f32(r, n) &&
+    return is_float(r, n, true) &&
            dequantize_rows(r, n, arg_value(n, "scales"), arg_value(n, "zero_points"), size, lo, hi);
 }
 
@@ -91,7 +99,8 @@ static bool range(const Node *n, int64_t least, int64_t most, int64_t *lo, int64
            (arg_get(n, "quant_max").kind == ARG_NONE || arg_int(n, "quant_max", hi));
 }
 
-/* Scale and zero point of rows, as torchao's readers want them; the kernel's own stay behind. */
+/* Scale and zero point of rows, as torchao's readers want them; the kernel's own stay behind.
+ * Other forms are computed as torchao spells them. */
 bool decomp_choose_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi;
@@ -101,7 +110,7 @@ bool decomp_choose_affine(Rewrite *r, Node *n)
                     range(n, -128, 127, &lo, &hi) && lo == -128 && hi == 127 &&
                     x->type.dtype == ETC_F32 && is_row(x, row_block(n, x));
     if (!is_known)
-        return diag_unsupported(r->d, n->loc, "chooses for other than asymmetric i8 rows of f32");
+        return decomp_text(r, n);
     Node *made = build(r->g, n, n->loc, OP_CHOOSE_QPARAMS_PER_TOKEN, r->d, "vt", x, ETC_I8);
     for (int i = 0; made && i < 2; i++) {
         Type t = n->out[i]->type;
@@ -163,8 +172,9 @@ bool decomp_quantize_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi;
     if (!is_row(arg_value(n, "input"), row_block(n, arg_value(n, "input"))) ||
-        n->out[0]->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi))
-        return diag_unsupported(r->d, n->loc, "quantizes other than rows to i8");
+        n->out[0]->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi) ||
+        !chosen(arg_value(n, "scale")))
+        return decomp_text(r, n);
     return per_token(r, n, OP_QUANTIZE_PER_TOKEN, lo, hi);
 }
 
@@ -172,10 +182,11 @@ bool decomp_dequantize_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi, size = row_block(n, arg_value(n, "input"));
     if (!size || arg_value(n, "input")->type.dtype != ETC_I8 || !range(n, -128, 127, &lo, &hi))
-        return diag_unsupported(r->d, n->loc, "dequantizes other than i8 rows, or parts of them");
-    if (!is_f32(r, n))
+        return decomp_text(r, n);
+    bool is_chosen = is_row(arg_value(n, "input"), size) && chosen(arg_value(n, "scale"));
+    if (!is_float(r, n, !is_chosen))
         return false;
-    if (is_row(arg_value(n, "input"), size) && chosen(arg_value(n, "scale")))
+    if (is_chosen)
         return per_token(r, n, OP_DEQUANTIZE_PER_TOKEN, lo, hi);
     return dequantize_rows(r, n, arg_value(n, "scale"), arg_value(n, "zero_point"), size, lo, hi);
 }
@@ -215,7 +226,7 @@ bool decomp_fake_quantize(Rewrite *r, Node *n)
                                   {OP_QUANTIZE_PER_CHANNEL, OP_DEQUANTIZE_PER_CHANNEL}};
     Value *scale = arg_value(n, "scale"), *zero = NULL;
     int form = !scale ? 0 : arg_find(n, "axis") < 0 ? 1 : 2;
-    if (!is_f32(r, n))
+    if (!is_float(r, n, false))
         return false;
     if (scale) {
         scale = build_cast(r, n, scale, ETC_F64);

@@ -201,16 +201,18 @@ const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
 
 /* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
 
+typedef struct Scope Scope;
+
 bool pt2_dim(Pt2 *p, Loc loc, const Json *sym_int, Dim *out);
 bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *code, EtcDtype *out);
 /* Makes a type and checks it.  The strides of a dense tensor are left out. */
 bool pt2_strided(Pt2 *p, Loc loc, const char *value, EtcDtype dtype, int rank, const Dim *dim,
                  const Dim *stride, Type *out);
 bool pt2_type(Pt2 *p, Loc loc, const char *value, const Json *tensor_meta, Type *out);
+/* Computes a symbolic bool, as a tensor of rank 0. */
+Value *pt2_truth(Scope *s, Loc loc, const Json *sym_bool);
 
 /* -- graphs: pt2_graph.c -------------------------------------------------------------------- */
-
-typedef struct Scope Scope;
 
 bool pt2_method(Pt2 *p); /* reads the graph of p->doc and adds it as a method */
 Graph *pt2_nested(Scope *s, Loc loc, const Json *as_graph); /* a graph nested in the node at loc */
@@ -226,6 +228,7 @@ typedef struct Name {
     const char *text;
     const Json *meta;    /* TensorMeta; NULL: it is no tensor */
     const Json *sym_int; /* SymInt; NULL: it is no symbolic integer */
+    const Json *sym_bool; /* SymBool; NULL: it is no symbolic bool */
     bool is_float;       /* it is a symbolic float, whose value is a tensor of rank 0 */
     const Json *spec;    /* the InputSpec of a state that no node has used yet */
     const char *kind;    /* the tag of that InputSpec */
@@ -239,6 +242,9 @@ struct Scope {
     Table names;        /* -> Name */
     const char *prefix; /* of the names of values of an inlined graph; else "" */
     int depth;
+    bool in_autocast;  /* torch casts operands, and the graph does not show it */
+    bool casts;        /* it casts those of the current node */
+    EtcDtype operands; /* to this dtype */
 };
 
 Name *pt2_name(Scope *s, Loc loc, const char *text);            /* finds a name */
@@ -252,9 +258,13 @@ bool pt2_node(Scope *s, const Json *node);
 /* Reads _add_batch_dim and _remove_batch_dim, the nodes that enter and leave a batch. */
 bool pt2_vmap_mark(Scope *s, Loc loc, const char *target, const Json *node);
 bool pt2_is_batched(Pt2 *p, const Value *v);
-bool pt2_takes_batches(OpId op);
-/* Makes the operands and results of a new node, which takes batches, have the same batch levels. */
+bool pt2_may_batch(OpId op); /* false: its operands cannot be batched */
+/* Makes the operands and results of a new node that takes batches have the same batch levels. */
 bool pt2_batch(Scope *s, Node *n);
+/* Returns whether a new node has batches that it does not take: it is called for each element. */
+bool pt2_needs_elements(Pt2 *p, const Node *n);
+/* Adds these calls in place of n, and joins their results to one value for each result of n. */
+bool pt2_each_element(Scope *s, const Node *n, Value **result);
 bool pt2_refuse_batch(Pt2 *p, Loc loc); /* reports the first node that cannot be batched */
 
 /* -- loops: pt2_loop.c ---------------------------------------------------------------------- */

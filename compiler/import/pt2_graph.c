@@ -9,7 +9,7 @@ enum { MAX_DEPTH = 32 }; /* how deep graphs may be nested */
 
 /* -- names ------------------------------------------------------------------------------- */
 
-typedef enum NameKind { NAME_TENSOR, NAME_INT, NAME_FLOAT } NameKind;
+typedef enum NameKind { NAME_TENSOR, NAME_INT, NAME_FLOAT, NAME_BOOL } NameKind;
 
 static bool add_names(Scope *s, const Json *table, NameKind kind)
 {
@@ -26,13 +26,15 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
         }
         TableItem *at = table_at_text(&s->names, it.key);
         if (at->ptr) {
-            ok = diag_error(p->diag, p->loc, "'%s' is two of a tensor, a size and a float", it.key);
+            ok = diag_error(p->diag, p->loc, "'%s' is two of a tensor, a size, a float and a bool",
+                            it.key);
             continue;
         }
         name->text = it.key;
         name->meta = kind == NAME_TENSOR ? it.value : NULL;
         name->sym_int = kind == NAME_INT ? it.value : NULL;
         name->is_float = kind == NAME_FLOAT;
+        name->sym_bool = kind == NAME_BOOL ? it.value : NULL;
         at->ptr = name;
     }
     return ok;
@@ -45,6 +47,7 @@ static bool open_scope(Scope *s, const Json *graph)
         return pt2_malformed(s->in, graph, "nodes", "a list");
     bool ok = add_names(s, json_get(graph, "tensor_values"), NAME_TENSOR);
     ok = add_names(s, json_get(graph, "sym_int_values"), NAME_INT) && ok;
+    ok = add_names(s, json_get(graph, "sym_bool_values"), NAME_BOOL) && ok;
     return add_names(s, json_get(graph, "sym_float_values"), NAME_FLOAT) && ok;
 }
 
@@ -414,7 +417,10 @@ Graph *pt2_nested(Scope *outer, Loc loc, const Json *as_graph)
 {
     Pt2 *p = outer->in;
     const Json *graph = enter(outer, loc, as_graph), *tensor;
-    Scope s = {.in = p, .prefix = "", .depth = outer->depth + 1};
+    Scope s = {.in = p,
+               .prefix = "",
+               .depth = outer->depth + 1,
+               .in_autocast = outer->in_autocast};
     if (!graph || !open_scope(&s, graph))
         return NULL;
     s.graph = graph_new(p->program, NULL);
@@ -440,6 +446,7 @@ bool pt2_inline(Scope *outer, Loc loc, const Json *as_graph, Value **in, int n_i
     Scope s = {.in = p,
                .graph = outer->graph,
                .depth = outer->depth + 1,
+               .in_autocast = outer->in_autocast,
                .prefix = arena_printf(p->tmp, "%s%s.", outer->prefix, loc.node)};
     if (!graph || !open_scope(&s, graph))
         return false;

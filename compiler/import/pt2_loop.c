@@ -138,7 +138,11 @@ static Type type_of_all(const Loop *l, Type part)
 static bool inline_graph(Loop *l, Value **y, int n_y)
 {
     int first_part = 1 + l->n[CARRIED] + l->n_rows, k = 0;
-    Scope inner = {.in = l->s->in, .graph = l->body, .prefix = "", .depth = l->s->depth + 1};
+    Scope inner = {.in = l->s->in,
+                   .graph = l->body,
+                   .prefix = "",
+                   .depth = l->s->depth + 1,
+                   .in_autocast = l->s->in_autocast};
     Value **in = NEW(l->s->in->tmp, Value *, n_given(l) + 1);
     for (int i = 0; i < l->n[CARRIED]; i++)
         in[k++] = l->given[1 + i];

@@ -361,6 +361,99 @@ bool pt2_dim(Pt2 *p, Loc loc, const Json *v, Dim *out)
     return diag_error(p->diag, loc, "%s is not a size", json_path(&p->doc, v, p->tmp));
 }
 
+/* -- comparisons -------------------------------------------------------------------------- */
+
+static Value *built(Node *n)
+{
+    return n ? n->out[0] : NULL;
+}
+
+/* (a, b) behind the name of a comparison: a - b compared with 0. */
+static Value *comparison(Sympy *y, Scope *s, OpId op)
+{
+    Program *p = y->in->program;
+    Frac a, b;
+    if (!expression(y, &a) || !expect(y, ',') || !expression(y, &b))
+        return NULL;
+    Dim difference = dim_sub(p, dim_mul(p, a.num, b.den), dim_mul(p, b.num, a.den));
+    if (dim_is_bad(difference)) {
+        diag_error(y->in->diag, y->loc, "the comparison '%.80s' overflows", y->text);
+        return NULL;
+    }
+    Arg none = {.kind = ARG_LIST}, number = {.kind = ARG_INT, .dim = difference};
+    Value *v = built(build(s->graph, NULL, y->loc, OP_FULL, y->in->diag, "aat", none, number,
+                           ETC_I64));
+    return v ? built(build(s->graph, NULL, y->loc, op, y->in->diag, "vi", v, (int64_t)0)) : NULL;
+}
+
+static Value *truth(Sympy *y, Scope *s);
+
+/* (a, b, ...) behind And and Or. */
+static Value *joined(Sympy *y, Scope *s, OpId op)
+{
+    Value *v = truth(y, s), *next;
+    while (v && accept(y, ',')) {
+        next = truth(y, s);
+        v = next ? built(build(s->graph, NULL, y->loc, op, y->in->diag, "vv", v, next)) : NULL;
+    }
+    return v;
+}
+
+static Value *truth(Sympy *y, Scope *s)
+{
+    static const struct {
+        const char *name;
+        OpId op;
+    } row[] = {
+        {"Equality", OP_EQ_SCALAR},         {"Unequality", OP_NE_SCALAR},
+        {"GreaterThan", OP_GE_SCALAR},      {"LessThan", OP_LE_SCALAR},
+        {"StrictGreaterThan", OP_GT_SCALAR}, {"StrictLessThan", OP_LT_SCALAR},
+        {"And", OP_LOGICAL_AND},            {"Or", OP_LOGICAL_OR},
+        {"Not", OP_LOGICAL_NOT},
+    };
+    char name[MAX_WORD];
+    size_t i = 0, n = sizeof row / sizeof *row;
+    if (y->depth >= MAX_DEPTH) {
+        diag_error(y->in->diag, y->loc, "the condition '%.80s ...' is too deep", y->text);
+        return NULL;
+    }
+    if (!word(y, name) || !expect(y, '('))
+        return NULL;
+    while (i < n && strcmp(row[i].name, name) != 0)
+        i++;
+    if (i == n) {
+        diag_unsupported(y->in->diag, y->loc, "the function '%s' in the condition '%.80s'", name,
+                         y->text);
+        return NULL;
+    }
+    y->depth++;
+    OpId op = row[i].op;
+    Value *v = op == OP_LOGICAL_AND || op == OP_LOGICAL_OR ? joined(y, s, op)
+               : op != OP_LOGICAL_NOT                      ? comparison(y, s, op)
+                                                           : truth(y, s);
+    if (v && op == OP_LOGICAL_NOT)
+        v = built(build(s->graph, NULL, y->loc, op, y->in->diag, "v", v));
+    y->depth--;
+    return v && expect(y, ')') ? v : NULL;
+}
+
+Value *pt2_truth(Scope *s, Loc loc, const Json *sym_bool)
+{
+    const Json *content = NULL;
+    const char *tag = json_tag(sym_bool, &content);
+    const char *text = json_string(json_get(content, "expr_str"));
+    Sympy y = {.in = s->in, .loc = loc, .text = text, .s = text};
+    if (!tag || strcmp(tag, "as_expr") != 0 || !text) {
+        diag_error(s->in->diag, loc, "%s is not a condition",
+                   json_path(&s->in->doc, sym_bool, s->in->tmp));
+        return NULL;
+    }
+    Value *v = truth(&y, s);
+    return v && *y.s && !malformed(&y) ? NULL : v;
+}
+
+/* -- interface of types -------------------------------------------------------------------- */
+
 bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *v, EtcDtype *out)
 {
     static const struct {

@@ -3,8 +3,9 @@
  * In the file, a value inside such a function has the sizes of one element of the batch.  Here
  * the value has all elements: first the batch axes of its levels, in the order of the levels,
  * then the axes of the file.  Pointwise operators take it as it is, once all operands have the
- * axes of all levels; so does an index into a tensor from outside.  pt2_use refuses it for all
- * others.  The idea is that of the batching rules of functorch. */
+ * axes of all levels; so does an index into a tensor from outside.  Any other operator is called
+ * for each element alone, and the results are stacked, if the elements are few.  pt2_use refuses
+ * what writes or holds graphs.  The idea is that of the batching rules of functorch. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -70,7 +71,12 @@ static bool is_new(OpId op)
     return op == OP_NEW_FULL || op == OP_NEW_ONES || op == OP_NEW_ZEROS;
 }
 
-bool pt2_takes_batches(OpId op)
+bool pt2_may_batch(OpId op)
+{
+    return op != OP_NONE && !op_has_regions(op) && op_info[op].functional == OP_NONE;
+}
+
+static bool takes_batches(OpId op)
 {
     static const OpId more[] = {
         OP___AND__SCALAR,  OP___AND__TENSOR,   OP___OR__SCALAR,
@@ -171,6 +177,8 @@ static bool widen(Scope *s, Value *v, const Batch *all)
 bool pt2_batch(Scope *s, Node *n)
 {
     Batch all = {.n = 0};
+    if (!takes_batches(n->op))
+        return true;
     if (!s->in->has_batches || is_new(n->op))
         return true;
     if (!align(s, n, &all))
@@ -188,6 +196,119 @@ bool pt2_refuse_batch(Pt2 *p, Loc loc)
                          "stands in a function under torch.vmap, yet to be batched: torch does "
                          "that in exported.run_decompositions({}); save its result");
     p->told_batch = true;
+    return false;
+}
+
+/* -- one element after another ------------------------------------------------------------------- */
+
+/* The element of v at a place among all levels. */
+static Value *element_of(Scope *s, Loc loc, Value *v, const Batch *all, const int64_t *at)
+{
+    const Batch *b = batch_of(s->in, v);
+    for (int k = 0; b && v && k < b->n; k++) {
+        bool is_there;
+        int i = place_of(all, b->level[k], &is_there);
+        Node *n = build(s->graph, NULL, loc, OP_SELECT_INT, s->in->diag, "vii", v, (int64_t)0,
+                        at[i]);
+        v = n ? n->out[0] : NULL;
+    }
+    return v;
+}
+
+static Arg argument_for(Node *n, const Arg *a, Value **in)
+{
+    Arg copy = *a;
+    if (a->kind == ARG_VALUE)
+        return node_use(n, in[a->slot]);
+    if (a->kind != ARG_LIST)
+        return copy;
+    Arg *item = NEW(n->graph->program->arena, Arg, a->list.n + 1);
+    for (int i = 0; i < a->list.n; i++)
+        item[i] = argument_for(n, &a->list.item[i], in);
+    copy.list.item = item;
+    return copy;
+}
+
+/* Adds the call of n for one element; NULL: it is refused. */
+static Node *call_for(Scope *s, const Node *n, const Batch *all, const int64_t *at, int64_t number)
+{
+    Node *m = n->custom ? node_new_custom(s->graph, n->custom, n->loc)
+                        : node_new(s->graph, n->op, n->loc);
+    Value **in = NEW(s->in->tmp, Value *, n->n_in + 1);
+    for (int i = 0; i < n->n_in; i++)
+        if (!(in[i] = element_of(s, n->loc, n->in[i], all, at)))
+            return NULL;
+    for (int i = 0; i < n->n_args; i++)
+        node_push(m, argument_for(m, &n->arg[i], in));
+    for (int i = 0; i < n->n_out; i++)
+        node_add_out(m, arena_printf(s->graph->program->arena, "%s.e%lld", n->out[i]->name,
+                                     (long long)number),
+                     n->out[i]->type);
+    if (!schema_check(m, s->in->diag))
+        return NULL;
+    graph_append(s->graph, m);
+    return m;
+}
+
+/* The results of all elements, in the order of the elements, as one value. */
+static Value *stacked(Scope *s, Loc loc, Value **v, int n, const Batch *all)
+{
+    Dim dim[MAX_RANK];
+    Type t = v[0]->type;
+    Node *made = NULL;
+    if (t.rank >= 0 && t.rank + all->n <= MAX_RANK)
+        made = build(s->graph, NULL, loc, OP_STACK, s->in->diag, "Vi", n, v, (int64_t)0);
+    else
+        pt2_refuse_batch(s->in, loc);
+    if (!made)
+        return NULL;
+    memcpy(dim, all->size, (size_t)all->n * sizeof *dim);
+    memcpy(dim + all->n, t.dim, (size_t)t.rank * sizeof *dim);
+    made = build(s->graph, NULL, loc, OP_VIEW, s->in->diag, "vD", made->out[0], t.rank + all->n,
+                 dim);
+    if (made)
+        set_batch(s->in, made->out[0], all);
+    return made ? made->out[0] : NULL;
+}
+
+bool pt2_each_element(Scope *s, const Node *n, Value **result)
+{
+    enum { MOST_ELEMENTS = 256 };
+    Batch all = {.n = 0};
+    int64_t count = 1, at[MAX_RANK];
+    for (int i = 0; i < n->n_in; i++) {
+        const Batch *b = batch_of(s->in, n->in[i]);
+        for (int k = 0; b && k < b->n; k++)
+            if (!add_level(&all, b->level[k], b->size[k]))
+                return pt2_refuse_batch(s->in, n->loc);
+    }
+    for (int i = 0; i < all.n; i++) {
+        if (all.size[i].expr || all.size[i].value < 1 || all.size[i].value > MOST_ELEMENTS / count)
+            return pt2_refuse_batch(s->in, n->loc);
+        count *= all.size[i].value;
+    }
+    Value **of = NEW(s->in->tmp, Value *, count * (n->n_out + 1));
+    for (int64_t e = 0; e < count; e++) {
+        int64_t rest = e;
+        for (int i = all.n; i--; rest /= all.size[i].value)
+            at[i] = rest % all.size[i].value;
+        const Node *m = call_for(s, n, &all, at, e);
+        if (!m)
+            return false;
+        for (int i = 0; i < n->n_out; i++)
+            of[i * count + e] = m->out[i];
+    }
+    for (int i = 0; i < n->n_out; i++)
+        if (!(result[i] = stacked(s, n->loc, of + i * count, (int)count, &all)))
+            return false;
+    return true;
+}
+
+bool pt2_needs_elements(Pt2 *p, const Node *n)
+{
+    for (int i = 0; i < n->n_in && p->has_batches; i++)
+        if (pt2_is_batched(p, n->in[i]))
+            return !takes_batches(n->op);
     return false;
 }
 

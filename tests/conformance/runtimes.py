@@ -11,7 +11,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-NO_PTE = {"odd_autocast", "odd_custom_op", "odd_vmap"}  # what etc compiles for no runtime
+NO_PTE = {"odd_custom_op"}  # what etc compiles for no runtime
 NO_NODES = {"sin", "copy", "cos"}
 SETTINGS = {"": [], " xnnpack": ["--backend", "xnnpack", "--delegate", "all"]}
 

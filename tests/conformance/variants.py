@@ -2652,6 +2652,109 @@ def scatters_by_narrow_indices(x, y, i):
     return x.scatter_add(1, i, y), x.scatter(1, i, y * 0 + 1), x.scatter(1, i, 3.5), x.gather(1, i)
 
 
+@model(rnd(3, 32), rnd(2, 3, 8, seed=1), torch.arange(-40, 40, dtype=torch.int8).view(5, 16), torch.tensor([[0.3], [0.25], [1.7], [2.0], [0.11]]))
+class blocks_of_integers(nn.Module):
+    """torchao's numbers, whose blocks are rows, parts of rows, matrices or all."""
+
+    def __init__(self):
+        super().__init__()
+        import torchao.quantization.quant_primitives  # noqa: F401  (registers the operators)
+
+    def forward(self, x, y, k, scales):
+        q, i8, u8 = torch.ops.torchao, torch.int8, torch.uint8
+        r = [torch._int_mm(k[:, :8], k[:, 8:].mT.contiguous()), q.dequantize_affine(k, [1, 16], scales.bfloat16(), None, i8, -128, 127, output_dtype=torch.bfloat16).float()]
+        for v, block, t, lo, hi, kind in ((x, [1, 32], i8, -128, 127, "SYMMETRIC"), (x, [1, 8], i8, -8, 7, "SYMMETRIC_NO_CLIPPING_ERR"), (x, [3, 32], u8, 0, 255, "ASYMMETRIC"),
+                                          (y, [1, 3, 4], i8, -127, 127, "SYMMETRIC"), (y, [1, 1, 8], i8, -128, 127, "ASYMMETRIC")):
+            scale, zero = q.choose_qparams_affine(v, kind, block, t, lo, hi, 1e-5, torch.float32, torch.int32)
+            k = q.quantize_affine(v, block, scale, zero, t, lo, hi)
+            r += [scale, zero, k, q.dequantize_affine(k, block, scale, zero, t, lo, hi)]
+        return tuple(r)
+
+
+@model(rnd(4, 6), rnd(5, 6, seed=1), dynamic=({0: Dim("a", min=1, max=9)}, {0: Dim("b", min=1, max=9)}), more=[(rnd(9, 6), rnd(2, 6, seed=1)), (rnd(2, 6), rnd(9, 6, seed=1)), (rnd(5, 6), rnd(5, 6, seed=1))])
+def branches_by_sizes(x, y):
+    """Conditions that hang on sizes alone."""
+    a, b = x.shape[0], y.shape[0]
+    conditions = a > 4, a >= b, 2 * a + 1 < b, a <= 5, (a > 3) & (b < 6), (a < 3) | (b > 8), torch.sym_not(a > b), a // 2 == 2, a != 4
+    return tuple(torch.cond(c, lambda x: x.sin().sum(0), lambda x: x.mean(0), (x,)) for c in conditions)
+
+
+@model(rnd(3, 2, 8), rnd(8, 8, seed=1), rnd(3, 2, 8, seed=2))
+class autocast_regions(nn.Module):
+    """Products of halves, what autocast computes in f32, and what takes its operands as they are."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.conv, self.norm = nn.Linear(8, 8), nn.Conv1d(2, 4, 3), nn.LayerNorm(8)
+
+    def forward(self, x, w, t):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            a = self.fc(x)
+            b = torch.einsum("bij,jk->bik", a, w) + x
+            c = torch.bmm(a, a.mT).softmax(-1)
+            d = self.conv(x), self.norm(x), F.mse_loss(a, t), torch.cat([a, x]), a.prod(-1), F.scaled_dot_product_attention(x, x, x), torch.addmm(x[0, 0], x[0], w)
+        with torch.autocast("cpu", enabled=False):
+            e = x @ w
+        return tuple(y.float() for y in (a, b, c, *d, e))
+
+
+@model(torch.tensor([[1, 2, 3, 3], [5, 0, 9, 1]]), dynamic=({0: Dim("n", min=1, max=6)},), more=[(torch.arange(12).view(3, 4) % 10,)])
+class bags_of_an_open_length(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bag = nn.EmbeddingBag(10, 3)
+
+    def forward(self, i):
+        return self.bag(i)
+
+
+@model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
+def tensors_of_sizes(x):
+    a, b = x.shape
+    grid = torch.tensor([[a, b], [a * b, 3]])
+    return torch.tensor(x.shape), grid, torch.tensor([a / 2, 1.5, b * 0.25]), x / torch.tensor([b, a])[0], torch.tensor(b, dtype=torch.float32), torch.tensor([a, 3.0])
+
+
+@model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
+def arguments_of_sizes(x):
+    """Floats that sizes give, where operators take numbers."""
+    a, b = x.shape[0] / 4, x.shape[1] ** 0.5
+    m, k = x > b / 2, (x * 8).long()
+    y = torch.full((3,), a), torch.full_like(x, b), x.new_full((2,), a, dtype=torch.float64), torch.full((2, 2), a, dtype=torch.int64), torch.scalar_tensor(b)
+    y += x.clamp(max=a / 3), x.clamp(-a, 0.25), x.clamp_min(-a / 2), x.masked_fill(m, b), torch.where(m, x, a), x.abs() ** a, a ** x, x.clone().fill_(b)
+    y += m, x <= -a, k < a, k * a, k / b, x.index_fill(1, torch.tensor([1]), a), x.lerp(x * 2, a), torch.rsub(x, b), x.remainder(a), x.fmod(b), x.half().mul(b).float()
+    return y
+
+
+@model(rnd(4, 3, 5), rnd(4, 5, seed=1), rnd(6, 3, seed=2), rnd(2, 3, 4, seed=3))
+class mapped_layers(nn.Module):
+    """Operators under vmap that know no batches: each element has its own call."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(5, 2), nn.LayerNorm(5)
+
+    def forward(self, w, b, x, y):
+        nets = torch.vmap(lambda w, b, x: self.fc(self.norm((x @ w + b).tanh())).softmax(-1), in_dims=(0, 0, None))(w, b, x)
+        sums = torch.vmap(lambda r: (r * r).sum() + r.max())(x)
+        pairs = torch.vmap(lambda r: torch.vmap(lambda q: torch.dot(r, q))(y[0]))(y[1])
+        parts = torch.vmap(lambda r: torch.stack(r.chunk(2)[::-1]).mT.reshape(-1).cumsum(0), in_dims=2)(y.view(2, 1, 12).expand(2, 2, 12)[:, :, ::3])
+        return nets, sums, pairs, parts
+
+
+@model(rnd(2, 4, 6))
+class norms_of_halves(nn.Module):
+    """Their weights are floats, as autocast has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.group, self.batch = nn.LayerNorm(6), nn.GroupNorm(2, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        a, b = x.half(), x.bfloat16()
+        return tuple(y.float() for y in (self.layer(a), self.layer(b), self.group(b), self.batch(b), self.batch(a)))
+
+
 def save(values, folder, stem, rel, exact=None):
     """`exact`: of a model in f16, what f32 gives."""
     rows = []

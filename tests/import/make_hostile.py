@@ -574,6 +574,23 @@ def graphs():
     symbolic_number("16_input_sym_float", OK, "%f: f64[]", "as_sym_float", {"as_name": "f"})
     symbolic_number("16_input_sym_unknown", MODEL, "'q' is nowhere", "as_sym_int", {"as_name": "q"})
     symbolic_number("16_input_sym_tensor", MODEL, "'x' is defined twice", "as_sym_int", {"as_name": "x"})
+    def condition(name, code, message, text):
+        def change(p, c):
+            p["range_constraints"] = {"s0": {"min_val": 1, "max_val": 9}}
+            graph(p)["sym_int_values"]["n"] = symbol("s0")
+            graph(p)["sym_bool_values"]["b"] = expr(text)
+            graph(p)["inputs"].append({"as_sym_int": {"as_name": "n"}})
+            sig(p)["input_specs"].append({"user_input": {"arg": {"as_sym_int": {"as_name": "n"}}}})
+            graph(p)["nodes"].append(node("z", "torch.ops.aten.logical_not.default", ("self", {"as_sym_bool": {"as_name": "b"}})))
+            graph(p)["tensor_values"]["z"] = meta([], dtype=12)
+        changed(name, code, message, change)
+    less = "StrictLessThan(Symbol('s0', positive=True, integer=True), Integer(4))"
+    condition("16_condition", OK, "aten.lt.Scalar", f"And({less}, Not({less}))")
+    condition("16_condition_unknown", UNSUPPORTED, "the function 'Perhaps' in the condition", f"Perhaps({less})")
+    condition("16_condition_half", MODEL, "cannot be read", "StrictLessThan(Integer(1))")
+    condition("16_condition_more", MODEL, "cannot be read", less + ")")
+    condition("16_condition_deep", MODEL, "is too deep", "Not(" * 5000 + less + ")" * 5000)
+    condition("16_condition_wide", MODEL, "overflows", "Equality(Integer(-9223372036854775807), Integer(9223372036854775807))")
     changed("16_token", UNSUPPORTED, "an input of kind 'token'",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
     written = lambda *outs, **more: node("z", "torch.ops.aten.add.out", ("self", tensor("x")), ("other", tensor("x")),
@@ -794,15 +811,17 @@ def graphs():
         sig(p)["output_specs"][0]["user_output"]["arg"] = tensor("z")
     changed("20_inlined", OK, "%z.r = aten.relu.default(%add)", grad)
 
-    def autocast(p, c):
-        graph(p)["tensor_values"].update(z=meta([2, 3]), y=meta([2, 3]))
-        graph(p)["nodes"] += [
-            node("z", "torch.ops.higher_order.wrap_with_autocast", ("", {"as_string": "cpu"}),
-                 ("", {"as_scalar_type": 13}), ("", {"as_bool": True}), ("", {"as_none": True}),
-                 ("", branch()), ("", tensor("add"))),
-            add("y", "z", "z")]
-    changed("20_autocast", UNSUPPORTED, "mixed precision by autocast, whose casts are not in the graph yet: torch does",
-            autocast)
+    def autocast(name, code, message, enabled):
+        def change(p, c):
+            graph(p)["tensor_values"].update(z=meta([2, 3]), y=meta([2, 3]))
+            graph(p)["nodes"] += [
+                node("z", "torch.ops.higher_order.wrap_with_autocast", ("", {"as_string": "cpu"}),
+                     ("", {"as_scalar_type": 13}), ("", enabled), ("", {"as_none": True}),
+                     ("", branch()), ("", tensor("add"))),
+                add("y", "z", "z")]
+        changed(name, code, message, change)
+    autocast("20_autocast", OK, "%z.r = aten.relu.default(%add)", {"as_bool": True})
+    autocast("20_autocast_perhaps", MODEL, "does not say whether it is enabled", {"as_int": 1})
 
     mark = "torch._functorch.predispatch."
 
@@ -821,8 +840,10 @@ def graphs():
     changed("20_vmap_of_no_axis", MODEL, "has no axis 2 for a level of its own", vmap(axis=2))
     changed("20_vmap_to_no_axis", MODEL, "has no axis 2", vmap(to=2))
     changed("20_vmap_sizes", MODEL, "has other sizes than torch.vmap gives it", vmap(size=(3, 3)))
-    changed("20_vmap_other_level", UNSUPPORTED, "under torch.vmap, yet to be batched: torch does that in",
+    changed("20_vmap_other_level", OK, "%u.e1 = aten.sum.default(%u.8, none)",
             vmap(level=2, inner=[node("u", "torch.ops.aten.sum.default", ("self", tensor("z")))], size=(2,)))
+    changed("20_vmap_write", UNSUPPORTED, "under torch.vmap, yet to be batched: torch does that in",
+            vmap(level=2, inner=[node("v", "torch.ops.aten.add_.Tensor", ("self", tensor("z")), ("other", tensor("z")))]))
     changed("20_vmap_twice", MODEL, "has no axis 0 for a level of its own",
             vmap(inner=[node("v", mark + "_add_batch_dim", ("", tensor("z")), ("", {"as_int": 0}), ("", {"as_int": 1}))]))
     changed("20_vmap_words", MODEL, "cannot be read", vmap(axis="one"))
