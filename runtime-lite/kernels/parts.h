@@ -58,11 +58,12 @@ ETC_OUTLINE void etc_split(const EtcWorkers *w, const EtcCall *call)
     }
 }
 
-/* etc_matmul_f32 for some columns of y, whose rows are y_row floats apart.  b is in blocks. */
-ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bias, float *y,
-                                 const EtcMatmul *g, int64_t y_row)
+/* etc_matmul_f32 for some columns of y, whose rows are y_row floats apart.  b is in blocks.  The
+ * terms of a row of a are a_step floats apart. */
+ETC_OUTLINE void etc_matmul_steps(const float *a, int64_t a_step, const float *b, const float *bias,
+                                  float *y, const EtcMatmul *g, int64_t y_row)
 {
-    EtcBlock t = {a, b, y, bias, g->m, 0, 0, g->a_row, ETC_TOGETHER, y_row, 1, g->lo, g->hi,
+    EtcBlock t = {a, b, y, bias, g->m, 0, 0, g->a_row, ETC_TOGETHER, y_row, a_step, g->lo, g->hi,
                   ETC_FROM_ZERO, 0, ETC_TOGETHER * g->k};
     for (int64_t j = 0; j < g->n; j += t.n) {
         t.n = etc_min_i64(g->n - j, ETC_BLOCK_PANEL);
@@ -73,7 +74,7 @@ ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bi
         int64_t k = 0;
         do { /* The loop runs once even if k is 0. */
             t.k = etc_min_i64(g->k - k, ETC_KB);
-            t.a = a + k;
+            t.a = a + (k * a_step);
             t.b = b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
             t.is_last = (k + t.k) == g->k;
             etc_block(&t);
@@ -81,6 +82,13 @@ ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bi
             k += t.k;
         } while (k < g->k);
     }
+}
+
+/* The same for terms without gaps. */
+ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bias, float *y,
+                                 const EtcMatmul *g, int64_t y_row)
+{
+    etc_matmul_steps(a, 1, b, bias, y, g, y_row);
 }
 
 #endif
