@@ -252,6 +252,9 @@ static void print_line(const Build *b, PlanReport r, double seconds)
         "scratch, %lld of constants; took %.1f ms\n",
         file, (long long)all_bytes(b), (long long)(r.arena + r.scratch + b->constants),
         (long long)r.arena, (long long)r.scratch, (long long)b->constants, seconds * 1e3);
+    if (b->o->math && !strcmp(b->o->math, "fast"))
+        say(stderr, "  %d convolution%s by Winograd's transforms\n", b->files.n_fast,
+            b->files.n_fast == 1 ? "" : "s");
     for (int i = 0; i < b->files.n_banks; i++)
         say(stderr, "  bank %s: %lld of %lld bytes\n", b->files.bank[i].name,
             (long long)b->files.bank[i].bytes, (long long)b->files.bank[i].size);
@@ -413,6 +416,7 @@ static bool build_c(Build *b)
         b->stem = arena_str(b->arena, b->stem, n - 2);
     COptions c = {.stem = b->stem, .main = b->o->main, .weights = weights_as(b->o),
                   .freestanding = b->o->freestanding, .forecasts = b->o->command == CMD_BENCH,
+                  .is_fast = b->o->math && !strcmp(b->o->math, "fast"),
                   .target = c_target(b->o), .build_files = b->o->build_files,
                   .parallel = b->o->parallel ? atoi(b->o->parallel) : 0};
     if (!compile_models(b))

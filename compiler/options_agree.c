@@ -140,8 +140,8 @@ static bool is_complete(const Check *p)
         return usage(p, "--parallel: C for --target %s has no threads", o->target);
     if (!o->target && ((o->math && o->command == CMD_RUN) || (o->share_io && o->command == CMD_BENCH)))
         return usage(p, "--%s is for emitted C: --target is missing", o->math ? "math" : "share-io");
-    if (o->math && !strcmp(o->math, "bf16") && c_target(o) && c_target(o)->mcu)
-        return usage(p, "--math bf16: C for --target %s has no such products", o->target);
+    if (o->math && strcmp(o->math, "exact") && c_target(o) && c_target(o)->mcu)
+        return usage(p, "--math %s: C for --target %s has no such products", o->math, o->target);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))

@@ -234,7 +234,11 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     put(&f->body, "%*s/* %s */\n%*sconst EtcConv g = ", b.indent, "", conv_fields, b.indent, "");
     put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
     put(&f->body, ";\n");
-    put_conv_call(f, &c, &b);
+    const int64_t rows = winograd_rows(f->e, &c, n->out[0]);
+    if (rows)
+        put_winograd(f, &c, n->out[0], rows, b.x, b.y, b.indent);
+    else
+        put_conv_call(f, &c, &b);
     batch_close(f, &b);
     return true;
 }

@@ -71,6 +71,14 @@ static void put_rows(const RowBlocks *b, BlockPlace p, int64_t count, int64_t si
     memset(to + size * kept, 0, (size_t)(size * (count - kept)));
 }
 
+/* Writes what becomes of term k of `count` rows. */
+static void put_transformed(const RowBlocks *b, BlockPlace p, int64_t count, uint8_t *to)
+{
+    const uint8_t *from = b->from + 4 * ((p.first + p.r) * b->row + p.k * b->term);
+    for (int64_t i = 0; i < count; i++)
+        winograd_weight(from + 4 * b->row * i, p.i, to + 4 * i);
+}
+
 void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
 {
     const RowBlocks *b = blocks;
@@ -79,7 +87,10 @@ void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
     BlockPlace p = place_of(b, from / size);
     for (int64_t left = n / size, count; left; left -= count, to += size * count) {
         count = p.width - p.r < left ? p.width - p.r : left;
-        put_rows(b, p, count, size, to);
+        if (b->is_transformed)
+            put_transformed(b, p, count, to);
+        else
+            put_rows(b, p, count, size, to);
         move_on(b, &p, count);
     }
 }

@@ -59,6 +59,8 @@ typedef struct RowBlocks {
     int64_t count, rows, terms, row, term;
     bool is_filled; /* zeros fill the last block of a matrix */
     bool is_bfloat; /* only the upper halves are stored */
+    bool is_transformed; /* a term is 3x3 weights of the one matrix in `from`, of which matrix i has
+                          * number i of the 16 that they become */
 } RowBlocks;
 
 /* An array that is no state of the program.  Its bytes are those of `state`, or the blocks. */
@@ -111,7 +113,9 @@ typedef struct Emit {
     int64_t macs;              /* the multiply-adds of the current node; 0: it has none */
     const char *work;          /* the address of the scratch that all share; NULL: there is none */
     int64_t work_bytes;        /* the scratch of kernels: ETC_WORK_BYTES of this file */
-    int64_t lines_bytes;       /* the bytes after it: rows between convolutions, widened weights */
+    int64_t lines_bytes;       /* the bytes after it: rows between convolutions, widened weights,
+                                * tiles */
+    int n_fast;                /* the convolutions that use Winograd's transforms */
     bool uses_work, uses_kept; /* NAME_run uses the shared scratch, and the state */
     Symbol *rows;              /* with --parallel: the size of a cut axis in a part; else NULL */
     bool uses_parts;           /* a node is split into parts */
@@ -413,6 +417,17 @@ bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
 bool weight_is_bfloat(Emit *e, const Value *w);
 /* Adds the array of a weight in blocks.  `of` has everything but the bytes. */
 const char *blocked_weight(Emit *e, const Value *w, RowBlocks of);
+
+/* -- Winograd's transforms: c_winograd.c ----------------------------------------------------- */
+
+/* Returns how many rows of tiles --math fast computes at a time; 0: the convolution is computed
+ * exactly. */
+int64_t winograd_rows(Emit *e, const Conv *c, const Value *y);
+/* Writes number i of the 16 that 3x3 weights become. */
+void winograd_weight(const uint8_t *from, int64_t i, uint8_t *to);
+/* Prints the call of the core, whose geometry is g, with pointers to x and to y. */
+void put_winograd(Function *f, const Conv *c, const Value *y, int64_t rows, const char *from,
+                  const char *to, int indent);
 
 /* Returns whether C for the program multiplies 8-bit integers: c_integer.c. */
 bool program_multiplies_bytes(const Program *p);

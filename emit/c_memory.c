@@ -212,6 +212,7 @@ void memory_tell(Emit *e, CFiles *out)
 {
     out->scratch += e->scratch_bytes;
     out->constants += constant_bytes(e);
+    out->n_fast += e->n_fast;
     for (int i = 0; has_banks(e) && i < e->n_memories; i++) {
         const Memory *m = &e->memory[i];
         CBank b = {.name = m->name, .size = m->size, .bytes = m->bytes, .values = m->values};
@@ -290,6 +291,9 @@ void put_memory_needs(Emit *e, Text *t)
             " *              %s_init_state fills it first\n", e->state_bytes, e->name);
     if (constant_bytes(e))
         put(t, " *   constants  %" PRId64 " bytes\n", constant_bytes(e));
+    if (e->o->is_fast)
+        put(t, " *   fast       %d convolution%s by Winograd's transforms\n", e->n_fast,
+            e->n_fast == 1 ? "" : "s");
     for (int i = 0; i < e->p->session->rom.n; i++)
         put(t, " *   %-9s  %" PRId64 " of %" PRId64 " bytes, constants in section %s\n",
             e->rom[i].name, e->rom[i].bytes, e->rom[i].size,

@@ -137,6 +137,7 @@ typedef struct COptions {
     const char *stem;        /* OUT of OUT.c; files and functions are named after it */
     bool main;               /* write OUT_main.c too */
     bool forecasts;          /* list the functions and what each costs: CFiles.layer */
+    bool is_fast;            /* --math fast: convolutions may use Winograd's transforms */
     bool freestanding;       /* the C calls only what a C compiler itself calls; no variants */
     int parallel;            /* the most parts of a node that may run at once; 0: none */
     WeightsAs weights;       /* WEIGHTS_AUTO: arrays below 256 KiB, else incbin */
@@ -184,6 +185,7 @@ typedef struct CFiles {
     int n_banks;
     int64_t scratch;   /* the bytes of the arena that are scratch memory of kernels */
     int64_t constants; /* the bytes of weights and of the initial values of states */
+    int n_fast;        /* the convolutions that use Winograd's transforms */
 } CFiles;
 
 /* One of the models of a file. */
