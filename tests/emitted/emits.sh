@@ -21,7 +21,7 @@ ends_well() { # of emit-c...
 emits() { # of emit-c...
     ends_well "$@" --main && [ $code = 0 ] || return 1
     for flags in "--parallel 3 --weights-as array" "--math bf16 --report page.html" "--bank ram=64K --bank flash=1M:const" \
-        "--freestanding --share-io --build-files cmake"; do
+        "--math fast --freestanding --share-io --build-files cmake"; do
         # shellcheck disable=SC2086
         ends_well "$@" $flags || return 1
     done

@@ -1,8 +1,10 @@
 #!/bin/sh
-# servers.sh ROOT BUILD: C of emit-c --math bf16 multiplies bfloat16, with the same bits for every CPU and number of
-# parts; C for 8-bit integers uses VNNI if the CPU has it, with the same bits too.  Prints TAP.
+# servers.sh ROOT BUILD: C of emit-c --math bf16 multiplies bfloat16, and that of --math fast uses Winograd's transforms,
+# with the same bits for every CPU and number of parts; C for 8-bit integers uses VNNI if the CPU has it, with the same
+# bits too.  Prints TAP.
 #
-# "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16.
+# "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16; "; FAST n" in one of
+# tests/emitted/fast is how many of its convolutions use the transforms.
 set -u
 root=$1
 . "$root/tests/tap.sh"
@@ -51,33 +53,68 @@ is_widened() { # products
         ! grep -q 'static const float .*_blocks\[' "$name.c"
 }
 
+is_fast() { # convolutions
+    [ "$(grep -c '^ *etc_winograd_f32(' "$name.c")" -eq "$1" ] &&
+        grep -q "^ \*   fast       $1 convolutions* by Winograd's transforms" "$name.h"
+}
+
+stay_exact() { # .etir
+    name=others
+    "$etc" emit-c -q "$1" --math fast -o others.c && is_fast 0
+}
+
+# The outputs in two folders are close, but not all the same.
+are_close() {
+    for f in "$1"/*.npy; do
+        "$npy" close "$f" "$2/$(basename "$f")" 1e-3 1e-5 || return 1
+    done
+    ! diff -r "$1" "$2"
+}
+
 # The same through the C that `etc run` builds.
 run_is_same() {
     rm -rf got
     # shellcheck disable=SC2086
-    "$etc" run -q "$model" --target generic --math bf16 $arguments --output-dir got && diff -r want got
+    "$etc" run -q "$model" --target generic --math "$math" $arguments --output-dir got && diff -r want got
 }
 
-case_() { # .etir
-    model=$1
-    name=$(basename "$1" .etir)
-    inputs "$1" "$dir"
-    check "$name: exact" answer want -O2 "$1"
-    check "$name: the same bits, strict" same "-O2 $strict" "$1" --math bf16 --weights-as array
-    check "$name: weights are bfloat16" is_widened "$(sed -n 's/^; WIDENED //p' "$1")"
+# The C gives the outputs in `want` however it is built, and for every CPU that this one can be.
+everywhere() { # words of emit-c...
+    check "$name: the same bits, strict" same "-O2 $strict" "$@"
     check "$name: etc run" run_is_same
-    check "$name: without optimisation" same -O0 "$1" --math bf16
-    check "$name: ASan and UBSan" same "$asan" "$1" --math bf16
-    check "$name: in parts" same "$asan" "$1" --math bf16 --parallel 3
+    check "$name: without optimisation" same -O0 "$@"
+    check "$name: ASan and UBSan" same "$asan" "$@"
+    check "$name: in parts" same "$asan" "$@" --parallel 3
     if [ "$(uname -m)" = x86_64 ]; then
-        check "$name: SSE4.2" same -O2 "$1" --math bf16 --target x86-64-v2
-        has_flags avx2 fma && check "$name: AVX2" same "$asan" "$1" --math bf16 --target x86-64-v3
-        has_flags avx512f avx512bw avx512dq avx512vl &&
-            check "$name: AVX-512" same "$asan" "$1" --math bf16 --target x86-64-v4
+        check "$name: SSE4.2" same -O2 "$@" --target x86-64-v2
+        has_flags avx2 fma && check "$name: AVX2" same "$asan" "$@" --target x86-64-v3
+        has_flags avx512f avx512bw avx512dq avx512vl && check "$name: AVX-512" same "$asan" "$@" --target x86-64-v4
     fi
     if command -v g++ >/dev/null; then
         check "$name: C++" g++ -x c++ -std=c++11 -Wall -Wextra -Wshadow -Werror -fsyntax-only "$name.c"
     fi
+}
+
+case_() { # .etir
+    model=$1
+    math=bf16
+    name=$(basename "$1" .etir)
+    inputs "$1" "$dir"
+    check "$name: exact" answer want -O2 "$1"
+    everywhere "$1" --math bf16
+    check "$name: as arrays" same -O0 "$1" --math bf16 --weights-as array
+    check "$name: weights are bfloat16" is_widened "$(sed -n 's/^; WIDENED //p' "$1")"
+}
+
+fast() { # .etir
+    model=$1
+    math=fast
+    name=$(basename "$1" .etir)
+    inputs "$1" "$dir"
+    check "$name: exact" answer exact -O2 "$1"
+    check "$name: fast" answer want -O2 "$1" --math fast
+    check "$name: so many are" is_fast "$(sed -n 's/^; FAST //p' "$1")"
+    check "$name: close to exact" are_close exact want
 }
 
 # A trained network: close to torch's floats, and other bits.
@@ -137,12 +174,19 @@ cc -O1 -o "$npy" "$root/tests/emitted/npy.c" -lm || exit 1
 for f in "$root"/tests/emitted/bf16/*.etir; do
     case_ "$f"
 done
+fast "$root/tests/emitted/fast/batch_is_open.etir"
+check "$name: in parts" same -O1 "$model" --math fast --parallel 3 --weights-as array
+fast "$root/tests/emitted/fast/tiles_of_convolutions.etir"
+everywhere "$model" --math fast
+check "other convolutions stay exact" stay_exact "$root/tests/emitted/fast/others_stay_exact.etir"
 check "mlp_digits: close to floats" trained mlp_digits 35
 check "tiny_vww_mobilenet: close to floats" trained tiny_vww_mobilenet 35
 [ "$(uname -m)" = x86_64 ] && bytes_
 check "the bytes of constants are those of bfloat16" tells_half
 check "exact is the default" exact_is_default
 model=$root/tests/data/mlp_digits/model.pt2
-check "a microcontroller is refused" refused 2 emit-c "$model" --math bf16 --target cortex-m4 -o small.c
+for math in bf16 fast; do
+    check "$math: a microcontroller is refused" refused 2 emit-c "$model" --math $math --target cortex-m4 -o small.c
+done
 check "runs of runtime-lite are refused" refused 2 run "$model" --math bf16
-finish 12
+finish 28
