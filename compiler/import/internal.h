@@ -263,9 +263,22 @@ bool pt2_may_batch(OpId op); /* false: its operands cannot be batched */
 bool pt2_batch(Scope *s, Node *n);
 /* Returns whether a new node has batches that it does not take: it is called for each element. */
 bool pt2_needs_elements(Pt2 *p, const Node *n);
-/* Adds these calls in place of n, and joins their results to one value for each result of n. */
-bool pt2_each_element(Scope *s, const Node *n, Value **result);
+/* Adds these calls in place of n, whose results are already defined under their names, and joins
+ * their results. */
+bool pt2_each_element(Scope *s, const Node *n);
 bool pt2_refuse_batch(Pt2 *p, Loc loc); /* reports the first node that cannot be batched */
+
+/* -- casts that the graph lacks: pt2_cast.c ------------------------------------------------- */
+
+/* Returns the name and type of a node's first result; NULL: it is refused. */
+const char *pt2_first_result(Scope *s, Loc loc, const Json *outputs, Type *t);
+/* Returns whether one of the stems is the operator's name without overload and the '_' of those
+ * that write. */
+bool pt2_has_stem(const char *op, const char *const *stem, size_t n_stems);
+bool pt2_autocasts(Scope *s, Loc loc, const Json *outputs, EtcDtype *to);
+Value *pt2_cast_operand(Scope *s, Loc loc, Value *v); /* to s->operands */
+bool pt2_is_mixed_norm(const Node *n);
+bool pt2_mixed_norm(Scope *s, Node *n, const Json *outputs);
 
 /* -- loops: pt2_loop.c ---------------------------------------------------------------------- */
 
@@ -284,6 +297,13 @@ bool pt2_number_output(Scope *s, const char *tag, const Json *content, int numbe
 bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content, Arg *out);
 /* Reads a node whose result is a symbolic float. */
 bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, Name *result);
+/* Returns the argument that is a symbolic float, or NULL. */
+const Json *pt2_open_float(const Json *inputs);
+/* Returns the overload that takes tensors where `op` takes numbers; `op` if there is none. */
+OpId pt2_with_tensors(Arena *tmp, OpId op);
+bool pt2_fills(OpId op); /* makes a tensor of one number */
+/* Reads such a node whose number is a symbolic float. */
+bool pt2_filled(Scope *s, Loc loc, const Json *number, const Json *outputs);
 /* Read a symbolic float as a tensor, for an operand beside one of type `other`, and as a number. */
 Value *pt2_float_tensor(Scope *s, Loc loc, const Json *argument, Type other);
 Value *pt2_float_number(Scope *s, Loc loc, const Json *argument);

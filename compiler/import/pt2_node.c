@@ -120,27 +120,11 @@ static bool read_none(Reader *r, const Json *v, Arg *out)
     return true;
 }
 
-static bool is_half(EtcDtype t)
-{
-    return t == ETC_F16 || t == ETC_BF16;
-}
-
-/* Casts an operand as autocast does: f32 to a half, or halves to f32. */
-static Value *cast_operand(Reader *r, Value *v)
-{
-    Scope *s = r->scope;
-    EtcDtype from = v->type.dtype, to = s->operands;
-    if (from == to || !(is_half(from) || (from == ETC_F32 && to != ETC_F32)))
-        return v;
-    Node *n = build(s->graph, NULL, r->node->loc, OP__TO_COPY, s->in->diag, "vt", v, to);
-    return n ? n->out[0] : NULL;
-}
-
 static bool read_tensor(Reader *r, const Json *v, Arg *out)
 {
     Value *value = pt2_use(r->scope, r->node->loc, v);
     if (value && r->scope->casts)
-        value = cast_operand(r, value);
+        value = pt2_cast_operand(r->scope, r->node->loc, value);
     if (value)
         *out = node_use(r->node, value);
     return value != NULL;
@@ -686,114 +670,6 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
     return ok && bind_results(s, loc, outputs, out);
 }
 
-/* -- floats known at run time --------------------------------------------------------------- */
-
-/* The argument that is a symbolic float, or NULL. */
-static const Json *open_float(const Json *inputs)
-{
-    for (JsonIter it = json_iter(inputs); json_next(&it);) {
-        const Json *content = NULL;
-        const char *tag = json_tag(json_get(it.value, "arg"), &content);
-        if (tag && !strcmp(tag, "as_sym_float") && json_get(content, "as_name"))
-            return content;
-    }
-    return NULL;
-}
-
-/* The overload that takes tensors where this one takes numbers, since such a float is a tensor. */
-static OpId with_tensors(Arena *tmp, OpId op)
-{
-    static const OpId odd[][2] = {{OP_CLAMP, OP_CLAMP_TENSOR},
-                                  {OP_CLAMP_MIN, OP_CLAMP_MIN_TENSOR},
-                                  {OP_CLAMP_MAX, OP_CLAMP_MAX_TENSOR},
-                                  {OP_POW_SCALAR, OP_POW_TENSOR_TENSOR},
-                                  {OP_POW_TENSOR_SCALAR, OP_POW_TENSOR_TENSOR},
-                                  {OP_WHERE_SCALAROTHER, OP_WHERE_SELF},
-                                  {OP_WHERE_SCALARSELF, OP_WHERE_SELF}};
-    static const char scalar[] = "Scalar";
-    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
-        if (op == odd[i][0])
-            return odd[i][1];
-    const char *target = op_target(op);
-    size_t n = strlen(target) - strlen(scalar);
-    OpId twin = strlen(target) > strlen(scalar) && !strcmp(target + n, scalar)
-                    ? op_find(arena_printf(tmp, "%.*sTensor", (int)n, target))
-                    : OP_NONE;
-    return twin == OP_NONE ? op : twin;
-}
-
-static bool fills(OpId op)
-{
-    return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;
-}
-
-/* The name and type of a node's first result; NULL: it is refused. */
-static const char *first_result(Scope *s, Loc loc, const Json *outputs, Type *t)
-{
-    Pt2 *p = s->in;
-    const Json *content = NULL;
-    JsonIter it = json_iter(outputs);
-    const char *tag = json_next(&it) ? json_tag(it.value, &content) : NULL;
-    const char *text = tag && !strcmp(tag, "as_tensor") ? json_string(json_get(content, "name"))
-                                                        : NULL;
-    Name *name = text ? pt2_name(s, loc, text) : NULL;
-    if (!name || !name->meta) {
-        diag_unsupported(p->diag, loc, "a result that is not a tensor");
-        return NULL;
-    }
-    return pt2_type(p, loc, text, name->meta, t) ? text : NULL;
-}
-
-/* A tensor of such floats, of the recorded type. */
-static bool filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
-{
-    Pt2 *p = s->in;
-    Type t;
-    const char *text = first_result(s, loc, outputs, &t);
-    Value *v = text ? pt2_float_tensor(s, loc, number, t) : NULL;
-    Node *n = v ? build(s->graph, NULL, loc, OP__TO_COPY, p->diag, "vt", v, t.dtype) : NULL;
-    n = n ? build(s->graph, NULL, loc, OP_EXPAND, p->diag, "vD", n->out[0], t.rank, t.dim) : NULL;
-    return n && pt2_define(s, loc, text, n->out[0]);
-}
-
-/* -- norms of halves, with weights of floats ------------------------------------------------- */
-
-static bool is_mixed_norm(const Node *n)
-{
-    bool has_half = false, has_float = false;
-    for (int i = 0; i < n->n_in; i++) {
-        has_half = has_half || is_half(n->in[i]->type.dtype);
-        has_float = has_float || n->in[i]->type.dtype == ETC_F32;
-    }
-    return has_half && has_float &&
-           (n->op == OP_LAYER_NORM || n->op == OP_GROUP_NORM || n->op == OP_BATCH_NORM);
-}
-
-/* torch computes it in f32, and rounds the result. */
-static bool mixed_norm(Scope *s, Node *n, const Json *outputs)
-{
-    Pt2 *p = s->in;
-    Type t;
-    const char *text = first_result(s, n->loc, outputs, &t);
-    for (int i = 0; text && i < n->n_in; i++) {
-        if (!is_half(n->in[i]->type.dtype))
-            continue;
-        Node *cast = build(s->graph, NULL, n->loc, OP__TO_COPY, p->diag, "vt", n->in[i], ETC_F32);
-        if (!cast)
-            return false;
-        n->in[i] = cast->out[0];
-    }
-    if (!text)
-        return false;
-    const char *wide = arena_printf(p->program->arena, "%s.wide", pt2_value_name(s, text));
-    node_add_out(n, wide, type_tensor(p->program, ETC_F32, t.rank, t.dim));
-    if (!schema_check(n, p->diag))
-        return false;
-    graph_append(s->graph, n);
-    n = build(s->graph, NULL, n->loc, OP__TO_COPY, p->diag, "vt", n->out[0], t.dtype);
-    return n && pt2_define(s, n->loc, text, n->out[0]);
-}
-
 /* -- out overloads ------------------------------------------------------------------------ */
 
 /* The operator whose results the overload writes to its last arguments: the row whose kernel has
@@ -941,43 +817,6 @@ static MarkOfVmap mark_of_vmap(const char *target)
                : MARK_NONE;
 }
 
-/* Returns whether one of the stems is the operator's name without overload and the '_' of those
- * that write. */
-static bool has_stem(const char *op, const char *const *stem, size_t n_stems)
-{
-    size_t n = strncmp(op, "aten.", 5) ? 0 : strcspn(op + 5, ".");
-    n -= n && op[5 + n - 1] == '_';
-    for (size_t i = 0; n && i < n_stems; i++)
-        if (strlen(stem[i]) == n && !strncmp(op + 5, stem[i], n))
-            return true;
-    return false;
-}
-
-/* Returns whether torch's autocast casts the floats of a node's operands, and sets *to: products
- * are computed in halves, some others, given halves, in f32.  The recorded result tells. */
-static bool is_autocast(Scope *s, Loc loc, const Json *outputs, EtcDtype *to)
-{
-    static const char *const product[] = {
-        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-        "convolution", "_convolution", "conv_tbc", "linear", "matmul", "mm", "bmm", "addmm",
-        "addbmm", "baddbmm", "mv", "addmv", "einsum", "tensordot", "inner", "chain_matmul",
-        "linalg_matmul", "linalg_multi_dot", "linalg_vecdot", "scaled_dot_product_attention",
-        "lstm", "gru", "rnn_tanh", "rnn_relu"};
-    const Json *content = NULL;
-    JsonIter it = json_iter(outputs);
-    const char *tag = json_next(&it) ? json_tag(it.value, &content) : NULL;
-    const char *text = tag && !strcmp(tag, "as_tensor") ? json_string(json_get(content, "name"))
-                                                        : NULL;
-    const Name *name = text ? table_find_text(&s->names, text) : NULL;
-    if (!name || !name->meta || !strcmp(loc.op, "aten.view.dtype") ||
-        !pt2_dtype(s->in, loc, text, json_get(name->meta, "dtype"), to))
-        return false;
-    if (*to == ETC_C64)
-        *to = ETC_F32;
-    return *to == ETC_F32 ||
-           (is_half(*to) && has_stem(loc.op, product, sizeof product / sizeof *product));
-}
-
 static bool draws_numbers(const char *op)
 {
     static const char *const stem[] = {"rand", "randn", "randint", "randperm", "rand_like",
@@ -985,7 +824,7 @@ static bool draws_numbers(const char *op)
                                        "normal", "log_normal", "uniform", "exponential",
                                        "geometric", "cauchy", "random", "poisson",
                                        "rrelu_with_noise", "native_dropout"};
-    return has_stem(op, stem, sizeof stem / sizeof *stem);
+    return pt2_has_stem(op, stem, sizeof stem / sizeof *stem);
 }
 
 static const char *why_unknown(const Scope *s, const char *op)
@@ -1032,22 +871,6 @@ void pt2_tell_missing(Pt2 *p)
     p->missing_of = (Table){.arena = p->tmp};
 }
 
-/* Calls n for each element of a batch; its results are already defined under their names. */
-static bool each_element(Scope *s, const Node *n)
-{
-    Value **result = NEW(s->in->tmp, Value *, n->n_out + 1);
-    bool ok = pt2_each_element(s, n, result);
-    for (int i = 0; i < n->n_out; i++) {
-        const char *text = n->out[i]->name + strlen(s->prefix); /* with '.' if a size has the name */
-        Name *name = table_find_text(&s->names, arena_str(s->in->tmp, text, strcspn(text, ".")));
-        if (name && name->value == n->out[i]) {
-            name->value = ok ? result[i] : NULL;
-            name->is_broken = !ok;
-        }
-    }
-    return ok;
-}
-
 bool pt2_node(Scope *s, const Json *node)
 {
     static const char ops[] = "torch.ops.";
@@ -1082,26 +905,26 @@ bool pt2_node(Scope *s, const Json *node)
     OpId functional = op == OP_NONE && !custom ? functional_of(s->in->tmp, target) : OP_NONE;
     if (functional != OP_NONE)
         return out_node(s, functional, loc, node);
-    const Json *number = op == OP_NONE ? NULL : open_float(json_get(node, "inputs"));
-    if (number && fills(op))
-        return filled(s, loc, number, json_get(node, "outputs")) ||
+    const Json *number = op == OP_NONE ? NULL : pt2_open_float(json_get(node, "inputs"));
+    if (number && pt2_fills(op))
+        return pt2_filled(s, loc, number, json_get(node, "outputs")) ||
                break_results(s, json_get(node, "outputs"));
-    op = number ? with_tensors(s->in->tmp, op) : op;
+    op = number ? pt2_with_tensors(s->in->tmp, op) : op;
     Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
     s->in->may_batch = pt2_may_batch(n->op);
-    s->casts = s->in_autocast && is_autocast(s, loc, json_get(node, "outputs"), &s->operands);
+    s->casts = s->in_autocast && pt2_autocasts(s, loc, json_get(node, "outputs"), &s->operands);
     bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
     s->in->may_batch = s->casts = false;
     if (ok && n->op == OP__ASSERT_TENSOR_METADATA && pt2_is_batched(s->in, n->in[0]))
         return true; /* it has one element */
-    if (ok && is_mixed_norm(n) && !pt2_needs_elements(s->in, n))
-        return mixed_norm(s, n, json_get(node, "outputs")) ||
+    if (ok && pt2_is_mixed_norm(n) && !pt2_needs_elements(s->in, n))
+        return pt2_mixed_norm(s, n, json_get(node, "outputs")) ||
                break_results(s, json_get(node, "outputs"));
     if (ok)
         n = with_matrix(s, n);
     ok = results(s, n, json_get(node, "outputs")) && ok;
     if (ok && pt2_needs_elements(s->in, n))
-        return each_element(s, n);
+        return pt2_each_element(s, n);
     ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {
         wrap_numbers(n);

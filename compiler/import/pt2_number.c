@@ -243,3 +243,56 @@ bool pt2_number_output(Scope *s, const char *tag, const Json *content, int numbe
     graph_add_output(s->graph, n->out[0]);
     return true;
 }
+
+/* -- as operands of operators that take numbers ----------------------------------------------- */
+
+/* The argument that is a symbolic float, or NULL. */
+const Json *pt2_open_float(const Json *inputs)
+{
+    for (JsonIter it = json_iter(inputs); json_next(&it);) {
+        const Json *content = NULL;
+        const char *tag = json_tag(json_get(it.value, "arg"), &content);
+        if (tag && !strcmp(tag, "as_sym_float") && json_get(content, "as_name"))
+            return content;
+    }
+    return NULL;
+}
+
+/* The overload that takes tensors where this one takes numbers, since such a float is a tensor. */
+OpId pt2_with_tensors(Arena *tmp, OpId op)
+{
+    static const OpId odd[][2] = {{OP_CLAMP, OP_CLAMP_TENSOR},
+                                  {OP_CLAMP_MIN, OP_CLAMP_MIN_TENSOR},
+                                  {OP_CLAMP_MAX, OP_CLAMP_MAX_TENSOR},
+                                  {OP_POW_SCALAR, OP_POW_TENSOR_TENSOR},
+                                  {OP_POW_TENSOR_SCALAR, OP_POW_TENSOR_TENSOR},
+                                  {OP_WHERE_SCALAROTHER, OP_WHERE_SELF},
+                                  {OP_WHERE_SCALARSELF, OP_WHERE_SELF}};
+    static const char scalar[] = "Scalar";
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        if (op == odd[i][0])
+            return odd[i][1];
+    const char *target = op_target(op);
+    size_t n = strlen(target) - strlen(scalar);
+    OpId twin = strlen(target) > strlen(scalar) && !strcmp(target + n, scalar)
+                    ? op_find(arena_printf(tmp, "%.*sTensor", (int)n, target))
+                    : OP_NONE;
+    return twin == OP_NONE ? op : twin;
+}
+
+bool pt2_fills(OpId op)
+{
+    return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;
+}
+
+/* A tensor of such floats, of the recorded type. */
+bool pt2_filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
+{
+    Pt2 *p = s->in;
+    Type t;
+    const char *text = pt2_first_result(s, loc, outputs, &t);
+    Value *v = text ? pt2_float_tensor(s, loc, number, t) : NULL;
+    Node *n = v ? build(s->graph, NULL, loc, OP__TO_COPY, p->diag, "vt", v, t.dtype) : NULL;
+    n = n ? build(s->graph, NULL, loc, OP_EXPAND, p->diag, "vD", n->out[0], t.rank, t.dim) : NULL;
+    return n && pt2_define(s, loc, text, n->out[0]);
+}

@@ -271,7 +271,7 @@ static Value *stacked(Scope *s, Loc loc, Value **v, int n, const Batch *all)
     return made ? made->out[0] : NULL;
 }
 
-bool pt2_each_element(Scope *s, const Node *n, Value **result)
+static bool call_each(Scope *s, const Node *n, Value **result)
 {
     enum { MOST_ELEMENTS = 256 };
     Batch all = {.n = 0};
@@ -302,6 +302,22 @@ bool pt2_each_element(Scope *s, const Node *n, Value **result)
         if (!(result[i] = stacked(s, n->loc, of + i * count, (int)count, &all)))
             return false;
     return true;
+}
+
+/* Calls n for each element of a batch; its results are already defined under their names. */
+bool pt2_each_element(Scope *s, const Node *n)
+{
+    Value **result = NEW(s->in->tmp, Value *, n->n_out + 1);
+    bool ok = call_each(s, n, result);
+    for (int i = 0; i < n->n_out; i++) {
+        const char *text = n->out[i]->name + strlen(s->prefix); /* with '.' if a size has the name */
+        Name *name = table_find_text(&s->names, arena_str(s->in->tmp, text, strcspn(text, ".")));
+        if (name && name->value == n->out[i]) {
+            name->value = ok ? result[i] : NULL;
+            name->is_broken = !ok;
+        }
+    }
+    return ok;
 }
 
 bool pt2_needs_elements(Pt2 *p, const Node *n)
