@@ -181,7 +181,8 @@ def int4_is_packed_late(etc, folder):
     """Of each weight of 4 bits a byte is held, beside the scales of its group: pairs are made as they are written."""
     synth.weights(0.25, os.path.join(folder, "big.pt2"))
     mb = anonymous_mb([etc, *outputs_of("compile", folder, "big.pt2"), *INT4, "-q"])
-    assert mb < 96, f"{mb:.1f} MB of anonymous memory for 64 million weights"
+    # 86 MB, and what huge pages are counted for beyond the memory that was asked for.
+    assert mb < 112, f"{mb:.1f} MB of anonymous memory for 64 million weights"
     remove(os.path.join(folder, "big*"))
 
 
