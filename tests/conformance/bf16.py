@@ -7,20 +7,16 @@ Each net runs in float64, in torch.autocast and as emitted C. A net of one produ
 operands that were rounded before, up to the order of the sums. Any other net must be about as close to float64 as
 autocast is, which rounds results too. Further models are only measured.
 """
-import argparse
 import copy
 import os
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import tally  # noqa: E402
+import emitted_nets
 
 
 class Residual(nn.Module):
@@ -63,12 +59,6 @@ def nets():
     }
 
 
-def answer(etc, model, inputs, folder):
-    flags = [word for path in inputs for word in ("--input", path)]
-    subprocess.run([etc, "run", "-q", model, "--target", "host", "--math", "bf16", *flags, "--output-dir", folder], check=True)
-    return np.load(os.path.join(folder, "output_0.npy"))
-
-
 def error(got, wanted):
     """The root of the mean square, relative to that of the wanted numbers."""
     got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
@@ -87,11 +77,8 @@ def references(module, x):
 
 def judge(name, net, etc, folder):
     module, x, is_product = net
-    module.eval()
-    stem = os.path.join(folder, name)
-    torch.export.save(torch.export.export(module, (x,)), stem + ".pt2")
-    np.save(stem + ".npy", x.numpy())
-    got = answer(etc, stem + ".pt2", [stem + ".npy"], stem)
+    path, given = emitted_nets.export(name, module, x, folder)
+    got = emitted_nets.answer(etc, "bf16", path, [given], os.path.join(folder, name))
     exact, cast = references(module, (x,))
     ours, theirs = error(got, exact), error(cast, exact)
     ok = 1e-5 < ours <= 1.1 * theirs
@@ -105,29 +92,9 @@ def judge(name, net, etc, folder):
 def measure(path, inputs, etc, folder):
     x = [torch.from_numpy(np.load(p)) for p in inputs]
     exact, cast = references(torch.export.load(path).module(), x)
-    got = answer(etc, path, inputs, os.path.join(folder, "measured"))
+    got = emitted_nets.answer(etc, "bf16", path, inputs, os.path.join(folder, "measured"))
     print(f"{path}: error {error(got, exact):.2e}, autocast {error(cast, exact):.2e}", flush=True)
 
 
-def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--etc", default="build/etc")
-    ap.add_argument("--counts")
-    ap.add_argument("models", nargs="*")
-    a = ap.parse_args()
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix="etc_bf16_") as folder:
-        for path, inputs in zip(a.models[::2], a.models[1::2]):
-            measure(path, inputs.split(","), a.etc, folder)
-        passed = 0 if a.models else [judge(name, net, a.etc, folder) for name, net in nets().items()]
-    if a.models:
-        return 0
-    failed = len(passed) - sum(passed)
-    print(f"bf16: {sum(passed)} passed, {failed} failed, 0 skipped")
-    tally.append(a.counts, sum(passed), failed, 0)
-    return failed != 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(emitted_nets.main(__doc__, "bf16", judge, nets, measure))

@@ -4,20 +4,16 @@
     fast.py --etc build/etc [--counts FILE] [MODEL.pt2 INPUT.npy[,...] ...]
 
 Each net runs in float64 in torch, and as emitted C in both ways. Convolutions by Winograd's transforms may have at most
-4 times the error of exact ones, in the mean square and at the worst output. Further models are measured too.
+4 times the error of exact ones, in the mean square and at the worst output. Further models are only measured.
 """
-import argparse
 import os
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import torch
 import torch.nn as nn
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-import tally  # noqa: E402
+import emitted_nets
 
 MOST = 4
 
@@ -54,24 +50,18 @@ def nets():
     }
 
 
-def answer(etc, math, model, inputs, folder):
-    flags = [word for path in inputs for word in ("--input", path)]
-    subprocess.run([etc, "run", "-q", model, "--target", "host", "--math", math, *flags, "--output-dir", folder], check=True)
-    return np.load(os.path.join(folder, "output_0.npy"))
-
-
 def errors(got, wanted):
     """The root of the mean square and the largest, relative to those of the wanted numbers."""
     off = np.abs(np.asarray(got, np.float64) - wanted)
     return np.array([np.sqrt((off**2).mean() / (wanted**2).mean()), off.max() / np.abs(wanted).max()])
 
 
-def judge(name, module, path, inputs, etc, folder):
+def compare(name, module, path, inputs, etc, folder):
     x = [torch.from_numpy(np.load(p)).double() for p in inputs]
     with torch.no_grad():
         wanted = module.double()(*x)
     wanted = (wanted[0] if isinstance(wanted, (tuple, list)) else wanted).numpy()
-    exact, fast = [answer(etc, math, path, inputs, os.path.join(folder, math)) for math in ("exact", "fast")]
+    exact, fast = [emitted_nets.answer(etc, math, path, inputs, os.path.join(folder, math)) for math in ("exact", "fast")]
     ours, theirs = errors(fast, wanted), errors(exact, wanted)
     ok = not np.array_equal(exact, fast) and bool((ours <= MOST * theirs).all())
     print(f"{'ok' if ok else 'FAIL'}   {name}: error {ours[0]:.2e}, exact {theirs[0]:.2e}; at worst {ours[1]:.2e}, {theirs[1]:.2e}",
@@ -79,32 +69,15 @@ def judge(name, module, path, inputs, etc, folder):
     return ok
 
 
-def judge_net(name, net, etc, folder):
+def judge(name, net, etc, folder):
     module, x = net
-    module.eval()
-    stem = os.path.join(folder, name)
-    torch.export.save(torch.export.export(module, (x,)), stem + ".pt2")
-    np.save(stem + ".npy", x.numpy())
-    return judge(name, module, stem + ".pt2", [stem + ".npy"], etc, folder)
+    path, given = emitted_nets.export(name, module, x, folder)
+    return compare(name, module, path, [given], etc, folder)
 
 
-def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("--etc", default="build/etc")
-    ap.add_argument("--counts")
-    ap.add_argument("models", nargs="*")
-    a = ap.parse_args()
-    torch.manual_seed(0)
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory(prefix="etc_fast_") as folder:
-        passed = [judge(p, torch.export.load(p).module(), p, x.split(","), a.etc, folder)
-                  for p, x in zip(a.models[::2], a.models[1::2])]
-        passed += [judge_net(name, net, a.etc, folder) for name, net in nets().items()]
-    failed = len(passed) - sum(passed)
-    print(f"fast: {sum(passed)} passed, {failed} failed, 0 skipped")
-    tally.append(a.counts, sum(passed), failed, 0)
-    return failed != 0
+def measure(path, inputs, etc, folder):
+    compare(path, torch.export.load(path).module(), path, inputs, etc, folder)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(emitted_nets.main(__doc__, "fast", judge, nets, measure))
