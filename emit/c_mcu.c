@@ -234,8 +234,7 @@ static void put_geometry(Function *f, const int64_t *c, Image x, Image y, const 
         "%d};\n",
         (int)c[0], (int)x.h, (int)x.w, (int)c[1], (int)y.h, (int)y.w, (int)kernel[0],
         (int)kernel[1], (int)stride[0], (int)stride[1], (int)pad[0], (int)pad[1], (int)more[0],
-        (int)more[1], (int)more[2],
-        (int)more[3]);
+        (int)more[1], (int)more[2], (int)more[3]);
 }
 
 /* Says how a convolution is computed: with which core, weights, scratch (`bytes`), and fields of
@@ -261,13 +260,11 @@ static void put_images(Function *f, const Points *p, const Plan *plan)
         to = arena_printf(f->e->a, "%s + (i * %d)", to, y_bytes);
     }
     const bool is_part = p->groups > 1 && !plan->holds_points;
-    if (p->groups > 1) {
-        const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
+    const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
+    if (p->groups > 1)
         weights = arena_printf(f->e->a, "%s + (%s * %d)", weights, at, (int)plan->group_bytes);
-    }
     if (is_part) {
         const int each = (int)(p->channels / p->groups);
-        const char *at = images > 1 ? arena_printf(f->e->a, "(i %% %d)", (int)p->groups) : "i";
         put(&f->body,
             "    const EtcMcu part = {q.start + (%s * %d), q.by + (%s * %d), q.zero, q.lo, "
             "q.hi, q.x_flip, q.y_flip};\n    ",
