@@ -344,7 +344,7 @@ bool dtype_has_c(EtcDtype t)
 static bool only_moves_halves(const Loop *l, const bool *skip, const Value *root)
 {
     EtcDtype t = root->type.dtype;
-    bool ok = t == ETC_F16 || t == ETC_BF16;
+    bool ok = dtype_is_half(t);
     for (const Node *m = l->body->first; ok && m; m = m->next)
         ok = !is_member(m, skip) || (m->op == OP_CLONE && arg_value(m, "self")->type.dtype == t);
     return ok;

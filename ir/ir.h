@@ -44,6 +44,7 @@ Type type_size(Program *p, Dim d); /* the type of a SCALAR int whose value is d 
 void type_print(Type t, FILE *out);
 const char *dtype_name(EtcDtype t);
 bool dtype_is_float(EtcDtype t);
+bool dtype_is_half(EtcDtype t); /* f16 or bf16 */
 bool dtype_is_int(EtcDtype t); /* bool is no int */
 bool dtype_is_complex(EtcDtype t);
 EtcDtype dtype_of_part(EtcDtype t); /* the dtype of a complex number's real part; else t itself */

@@ -84,7 +84,7 @@ static bool has_mask(const Node *n)
 
 static bool is_narrow(EtcDtype t)
 {
-    return t == ETC_F32 || t == ETC_F16 || t == ETC_BF16;
+    return t == ETC_F32 || dtype_is_half(t);
 }
 
 /* Returns whether the node needs C for another dtype than float, which its template does not

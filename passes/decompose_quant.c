@@ -20,11 +20,6 @@ static bool is_all_zero(const Value *v)
     return true;
 }
 
-static bool is_half(EtcDtype t)
-{
-    return t == ETC_F16 || t == ETC_BF16;
-}
-
 /* Every `size` neighbouring elements share a scale: dequantizes the channels of a matrix with
  * rows of this size.  Halves are rounded once: a byte less its zero point is exact in them. */
 static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int64_t size,
@@ -38,7 +33,7 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
     bool is_matrix = x->type.rank == 2 && dim_equal(x->type.dim[1], rows[1]);
     x = is_matrix ? x : build_view(r, n, x, rows, 2);
     scale = scale ? flat(r, n, scale) : NULL;
-    if (scale && is_half(scale->type.dtype))
+    if (scale && dtype_is_half(scale->type.dtype))
         scale = build_cast(r, n, scale, ETC_F32);
     if (zero && is_all_zero(zero))
         zero = NULL;
@@ -55,7 +50,7 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
 static bool is_float(Rewrite *r, const Node *n, bool or_half)
 {
     EtcDtype t = n->out[0]->type.dtype;
-    return t == ETC_F32 || (or_half && is_half(t)) ||
+    return t == ETC_F32 || (or_half && dtype_is_half(t)) ||
            diag_unsupported(r->d, n->loc, "dequantizes to %s; only f32 is", dtype_name(t));
 }
 

@@ -24,7 +24,7 @@ static bool is_planned(const Node *n)
     case OP_DIV_TENSOR: {
         EtcDtype t = n->out[0]->type.dtype;
         return n->n_in == 2 && arg_value(n, "self")->type.dtype == t &&
-               arg_value(n, "other")->type.dtype == t && t != ETC_F16 && t != ETC_BF16;
+               arg_value(n, "other")->type.dtype == t && !dtype_is_half(t);
     }
     default:
         return false;

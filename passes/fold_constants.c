@@ -126,7 +126,7 @@ static void make_contiguous(Program *p, Arena *tmp)
 
 static bool is_short(EtcDtype t)
 {
-    return dtype_is_int(t) || t == ETC_F16 || t == ETC_BF16;
+    return dtype_is_int(t) || dtype_is_half(t);
 }
 
 /* Returns whether folding would turn weights of integers or halves into floats.  They stay

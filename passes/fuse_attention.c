@@ -102,7 +102,7 @@ static bool read_number(const Node *n, int i, double *v)
         *v = bfloat_value(*(const uint16_t *)at);
     else if (x->type.dtype == ETC_F32)
         *v = (double)*(const float *)at;
-    return x->type.dtype == ETC_F16 || x->type.dtype == ETC_BF16 || x->type.dtype == ETC_F32;
+    return x->type.dtype == ETC_F32 || dtype_is_half(x->type.dtype);
 }
 
 /* x * number or x / number */
@@ -484,7 +484,7 @@ static bool look(Fuse *f, Node *n)
 {
     Match m;
     EtcDtype t = n->out[0]->type.dtype;
-    if (t != ETC_F32 && t != ETC_F16 && t != ETC_BF16)
+    if (t != ETC_F32 && !dtype_is_half(t))
         return true;
     bool is_swapped = !read_attention(f, &m, arg_value(n, "self"), false);
     if (is_swapped && !read_attention(f, &m, arg_value(n, "mat2"), true))

@@ -389,10 +389,10 @@ static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
 static bool has_types(const Node *n)
 {
     EtcDtype t = n->n_out == 1 ? n->out[0]->type.dtype : ETC_I64;
-    for (int i = 0; (t == ETC_F16 || t == ETC_BF16) && i < n->n_in; i++)
+    for (int i = 0; dtype_is_half(t) && i < n->n_in; i++)
         if (n->in[i]->type.dtype != t)
             return false;
-    return t == ETC_F32 || t == ETC_BOOL || t == ETC_F16 || t == ETC_BF16;
+    return t == ETC_F32 || t == ETC_BOOL || dtype_is_half(t);
 }
 
 bool pass_read_back(Graph *g, Arena *tmp, Diag *d)

@@ -354,7 +354,7 @@ static Value *number_const(Graph *g, const Arg *number, Type other, bool wraps)
     Program *p = g->program;
     EtcDtype t = number_dtype(number, other);
     void *data = arena_alloc(p->arena, 1, 8);
-    if ((wraps && (t == ETC_F16 || t == ETC_BF16)) || !store_number(number, t, data)) {
+    if ((wraps && dtype_is_half(t)) || !store_number(number, t, data)) {
         t = ETC_F32;
         store_number(number, t, data);
     }

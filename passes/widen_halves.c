@@ -6,11 +6,6 @@
  * pass decompose, so that the nodes they consist of do not round in between. */
 #include "passes/internal.h"
 
-static bool is_half(EtcDtype t)
-{
-    return t == ETC_F16 || t == ETC_BF16;
-}
-
 static bool keeps_halves(const Node *n)
 {
     if (node_moves(n) || node_keeps_bytes(n) || op_has_regions(n->op) || n->custom)
@@ -29,7 +24,7 @@ static bool keeps_halves(const Node *n)
 
 static Value *widened(Rewrite *r, Node *n, Value *v, Value **wide)
 {
-    if (!is_half(v->type.dtype) || v->type.rank == SCALAR)
+    if (!dtype_is_half(v->type.dtype) || v->type.rank == SCALAR)
         return v;
     if (!wide)
         return build_cast(r, n, v, ETC_F32);
@@ -43,7 +38,7 @@ static bool round_result(Rewrite *r, Node *n, int i, Node *made)
 {
     Type t = n->out[i]->type;
     const EtcDtype dtype = t.dtype;
-    t.dtype = is_half(dtype) ? ETC_F32 : dtype;
+    t.dtype = dtype_is_half(dtype) ? ETC_F32 : dtype;
     Value *v = node_add_out(made, n->out[i]->name, t);
     if (t.dtype != dtype) {
         v->name = arena_numbered(r->g->program->arena, v->name, ".", graph_number(r->g));
@@ -57,7 +52,7 @@ static bool round_result(Rewrite *r, Node *n, int i, Node *made)
 
 static Arg widened_arg(Node *made, const Node *n, Arg a)
 {
-    if (a.kind == ARG_DTYPE && is_half(a.dtype))
+    if (a.kind == ARG_DTYPE && dtype_is_half(a.dtype))
         a.dtype = ETC_F32;
     return arg_moved(made, n, a);
 }
@@ -65,7 +60,7 @@ static Arg widened_arg(Node *made, const Node *n, Arg a)
 bool node_has_halves(const Node *n)
 {
     for (int i = 0; i < n->n_in + n->n_out; i++)
-        if (is_half((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type.dtype))
+        if (dtype_is_half((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type.dtype))
             return true;
     return false;
 }

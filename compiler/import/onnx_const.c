@@ -245,7 +245,7 @@ static int64_t integer_at(EtcDtype t, const uint8_t *at)
 
 static double short_value(EtcDtype t, uint16_t bits)
 {
-    assert(t == ETC_F16 || t == ETC_BF16);
+    assert(dtype_is_half(t));
     uint32_t wide = (uint32_t)bits << 16;
     float v;
     memcpy(&v, &wide, sizeof v);
@@ -271,7 +271,7 @@ const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c)
         uint16_t half;
         if (t == ETC_F64)
             memcpy(&l->number[i], at, sizeof *l->number);
-        else if (t == ETC_F16 || t == ETC_BF16)
+        else if (dtype_is_half(t))
             l->number[i] = short_value(t, *(uint16_t *)memcpy(&half, at, sizeof half));
         else if (t == ETC_F32)
             l->number[i] = (double)*(float *)memcpy(&narrow, at, sizeof narrow);

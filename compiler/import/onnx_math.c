@@ -63,7 +63,7 @@ static Value *with_number(OnnxNode *n, int i)
     Value *x = l && l->n == 1 ? on_value(n, 1 - i) : NULL;
     if (!x || l->rank > x->type.rank || l->dtype != x->type.dtype || (l->dim && l->dim[0].expr))
         return NULL;
-    if (l->dtype == ETC_F32 || l->dtype == ETC_F16 || l->dtype == ETC_BF16)
+    if (l->dtype == ETC_F32 || dtype_is_half(l->dtype))
         return ON_BUILD(n, n->row->op, "vf", x, l->number[0]);
     return l->dtype == ETC_I64 ? ON_BUILD(n, n->row->op, "vi", x, l->dim[0].value) : NULL;
 }
@@ -484,7 +484,7 @@ bool onnx_reduce_l2(OnnxNode *n)
     Axes a;
     Value *x = on_value(n, 0);
     EtcDtype t = x ? x->type.dtype : ETC_F32;
-    x = t == ETC_F16 || t == ETC_BF16 ? on_cast(n, x, ETC_F32) : x; /* squares fit into f32 */
+    x = dtype_is_half(t) ? on_cast(n, x, ETC_F32) : x; /* squares fit into f32 */
     Value *sum = x && read_axes(n, x, &a) ? sum_of_squares(n, x, &a) : NULL;
     return sum && on_define(n, 0, on_cast(n, ON_BUILD(n, OP_SQRT, "v", sum), t));
 }

@@ -3,11 +3,6 @@
 #include "compiler/import/internal.h"
 #include <string.h>
 
-static bool is_half(EtcDtype t)
-{
-    return t == ETC_F16 || t == ETC_BF16;
-}
-
 /* The name and type of a node's first result; NULL: it is refused. */
 const char *pt2_first_result(Scope *s, Loc loc, const Json *outputs, Type *t)
 {
@@ -62,14 +57,14 @@ bool pt2_autocasts(Scope *s, Loc loc, const Json *outputs, EtcDtype *to)
     if (*to == ETC_C64)
         *to = ETC_F32;
     return *to == ETC_F32 ||
-           (is_half(*to) && pt2_has_stem(loc.op, product, sizeof product / sizeof *product));
+           (dtype_is_half(*to) && pt2_has_stem(loc.op, product, sizeof product / sizeof *product));
 }
 
 /* Casts an operand as autocast does: f32 to a half, or halves to f32. */
 Value *pt2_cast_operand(Scope *s, Loc loc, Value *v)
 {
     EtcDtype from = v->type.dtype, to = s->operands;
-    if (from == to || !(is_half(from) || (from == ETC_F32 && to != ETC_F32)))
+    if (from == to || !(dtype_is_half(from) || (from == ETC_F32 && to != ETC_F32)))
         return v;
     Node *n = build(s->graph, NULL, loc, OP__TO_COPY, s->in->diag, "vt", v, to);
     return n ? n->out[0] : NULL;
@@ -81,7 +76,7 @@ bool pt2_is_mixed_norm(const Node *n)
 {
     bool has_half = false, has_float = false;
     for (int i = 0; i < n->n_in; i++) {
-        has_half = has_half || is_half(n->in[i]->type.dtype);
+        has_half = has_half || dtype_is_half(n->in[i]->type.dtype);
         has_float = has_float || n->in[i]->type.dtype == ETC_F32;
     }
     return has_half && has_float &&
@@ -95,7 +90,7 @@ bool pt2_mixed_norm(Scope *s, Node *n, const Json *outputs)
     Type t;
     const char *text = pt2_first_result(s, n->loc, outputs, &t);
     for (int i = 0; text && i < n->n_in; i++) {
-        if (!is_half(n->in[i]->type.dtype))
+        if (!dtype_is_half(n->in[i]->type.dtype))
             continue;
         Node *cast = build(s->graph, NULL, n->loc, OP__TO_COPY, p->diag, "vt", n->in[i], ETC_F32);
         if (!cast)
