@@ -9,7 +9,7 @@
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-/* What a rule is of.  An operator may have one of each kind but the last. */
+/* A kind says which nodes a rule replaces.  An operator may have one rule of each kind but the last. */
 typedef enum RuleKind {
     RULE_OF_NODE,    /* "aten.silu.default"; of spelled.txt: an operator that the form contains */
     RULE_OF_KERNEL,  /* "kernel.aten.linear.default": what pass fit_kernels does */

@@ -12,7 +12,7 @@
 
 enum { MOST_NODES = 16 }; /* the most nodes of a form */
 
-/* What rules have replaced. */
+/* These nodes were replaced by rules. */
 typedef struct Replaced {
     const Value **item; /* by the index of a result of a rule, from first_new on: the value that it
                            replaced; NULL: it replaced none */

@@ -150,7 +150,7 @@ typedef struct OnnxTurns OnnxTurns;
 struct OnnxTurns {
     Dim turns;
     int n_carried, n_whole, n_rows;
-    /* What the loop begins with, and what each turn reads.  In turn() both are values of the body. */
+    /* The loop begins with `carried`, and each turn reads `whole`.  In turn() both are values of the body. */
     Value **carried, **whole;
     Value **row; /* n_rows, which turn() fills */
     /* Builds the nodes of turn number `at`, [1], and leaves in `carried` what the next turn gets. */

@@ -157,7 +157,7 @@ bool onnx_one_hot_encoder(OnnxNode *n)
     return on_define(n, 0, on_cast(n, is_each(n, "cats_int64s"), ETC_F32));
 }
 
-/* What stands at the place of the key that x is, else a default. */
+/* x is looked up among the keys; the result is the value of the key, or a default. */
 bool onnx_label_encoder(OnnxNode *n)
 {
     int64_t count, keys;

@@ -89,7 +89,7 @@ static inline EtcPointwise *etc_row_f32(const EtcCores *cores, EtcRow at)
     return (cores->pointwise[at] != NULL) ? cores->pointwise[at] : cores->rare->pointwise[at];
 }
 
-/* What the tables hold of a row.  Files may not use each. */
+/* The functions that the tables hold of a row.  A file may leave some of them unused. */
 #define ETC_ISA_LOCAL static __attribute__((unused))
 #define ETC_RUN_UNARY(name, expr)                                                             \
     ETC_ISA_LOCAL void run_##name(const void *a, const void *b, const EtcPqr *s, void *y,     \

@@ -425,7 +425,7 @@ ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, i
         : "cc", "memory")
 #endif
 
-/* What a channel with windows of three taps by three needs at each output. */
+/* A channel with windows of three by three taps, as each of its outputs needs it. */
 typedef struct EtcMcuNine {
     uint32_t taps[6]; /* of each row the first two and the last two, as halves of 16 bits */
     int32_t start, next, by, zero; /* next: bytes from the last row of a window back to the first
