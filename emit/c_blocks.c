@@ -57,6 +57,14 @@ static void move_on(const RowBlocks *b, BlockPlace *p, int64_t count)
     p->width = width_at(b, p->first);
 }
 
+/* Copies `n` elements of `size` bytes that lie `step` bytes apart.  Calls with constants become moves
+ * without a loop. */
+static inline void gather(const uint8_t *from, int64_t step, int64_t n, size_t size, uint8_t *to)
+{
+    for (; n > 0; n--, from += step, to += size)
+        memcpy(to, from, size);
+}
+
 /* Writes term k of `count` rows. */
 static void put_rows(const RowBlocks *b, BlockPlace p, int64_t count, int64_t size, uint8_t *to)
 {
@@ -64,11 +72,14 @@ static void put_rows(const RowBlocks *b, BlockPlace p, int64_t count, int64_t si
     const int64_t kept = count < left ? count : left;
     const int64_t element = p.i * b->rows * b->terms + row * b->row + p.k * b->term;
     const uint8_t *from = b->from + (kept ? 4 * element + 4 - size : 0);
-    for (int64_t i = 0; i < kept && size == 4; i++)
-        memcpy(to + 4 * i, from + 4 * b->row * i, 4);
-    for (int64_t i = 0; i < kept && size == 2; i++)
-        memcpy(to + 2 * i, from + 4 * b->row * i, 2);
-    memset(to + size * kept, 0, (size_t)(size * (count - kept)));
+    if (size == 4 && kept == TOGETHER)
+        gather(from, 4 * b->row, TOGETHER, 4, to);
+    else if (size == 4)
+        gather(from, 4 * b->row, kept, 4, to);
+    else
+        gather(from, 4 * b->row, kept, 2, to);
+    if (kept < count)
+        memset(to + size * kept, 0, (size_t)(size * (count - kept)));
 }
 
 /* Writes what becomes of term k of `count` rows. */
