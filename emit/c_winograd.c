@@ -12,13 +12,13 @@ enum {
     KEPT = 64,       /* ETC_WINOGRAD_CHANNELS */
     MOST_LANES = 16, /* of a vector */
     LINES = 4,       /* those that the core keeps in `work` */
-    INPUT = 180,     /* the cost of transforming a tile of a channel of x, and of one of y */
-    OUTPUT = 150,
-    WEIGHT = 8,      /* the cost of each byte by which there are more weights */
-    AGAIN = 4,       /* the cost of each byte of weights that is read again */
     NEAR = 1 << 20,  /* so many bytes stay in the cache */
     MOST = 4 << 20   /* the most bytes of a row of transformed tiles */
 };
+
+static const double input_cost = 180, output_cost = 150; /* of a transformed tile of a channel */
+static const double weight_cost = 8; /* of each byte by which there are more weights */
+static const double again_cost = 4;  /* of each byte of weights that is read again */
 
 /* Returns whether a convolution has the form that the core takes. */
 static bool fits(Emit *e, const Conv *c, const Value *y)
@@ -51,8 +51,9 @@ int64_t winograd_rows(Emit *e, const Conv *c, const Value *y)
     const int64_t passes = divide_up(all, most < 1 ? 1 : most);
     const double pairs = (double)oc * (double)ic, n = (double)all * (double)tiles;
     const double again = is_far ? 64 * (double)(passes - 1) * pairs : 0;
-    const double fast = 16 * pairs * n + (INPUT * (double)ic + OUTPUT * (double)oc) * n +
-                        WEIGHT * (64 - 36) * pairs + AGAIN * again;
+    const double tiles_cost = (input_cost * (double)ic + output_cost * (double)oc) * n;
+    const double fast =
+        16 * pairs * n + tiles_cost + weight_cost * (64 - 36) * pairs + again_cost * again;
     const double exact = 9 * pairs * (double)oh * (double)ow;
     const bool has_room = row <= MOST && LINES * 4 * (2 * tiles + 2 + 2 * MOST_LANES) <=
                                              e->target->work_bytes;

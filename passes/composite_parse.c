@@ -581,7 +581,7 @@ int rule_of(RuleKind kind, OpId op)
 
 int rule_find(const char *function)
 {
-    return find_row(N_OPS * RULE_FUNCTION, function);
+    return find_row((int)N_OPS * RULE_FUNCTION, function);
 }
 
 static RuleBody *end_body(Reader *r, RuleBody *body)
