@@ -170,7 +170,7 @@ model() { # folder
     if [ -n "$x86" ]; then
         bits "gcc -O3 -march=x86-64-v3" "$alone" ""
         bits "gcc -O3 -march=x86-64-v4 $strict" "$alone" ""
-        bits "gcc -O3 -march=native -std=gnu11" "$all" ""
+        bits "gcc -O3 -march=native -std=gnu11" "$alone" ""
     fi
     if [ -n "$full" ]; then
         for c in "gcc -O1" "gcc -Os" "gcc -O3" "clang -O0" "clang -O3 -march=native" \
@@ -220,7 +220,7 @@ alone_in() { # of --target
 included_weights() { # model; where it has weights the assembler includes them
     "$etc" emit-c "$1" -o "$out/$name.c" --main --weights-as incbin -q || return 1
     grep -q 'constants' "$out/$name.c" && { [ -f "$out/${name}_weights.S" ] || return 1; }
-    build_and_run "gcc -std=c99 -O1 $strict" "$all"
+    build_and_run "gcc -std=c99 -O1 $strict" "$alone"
 }
 
 cplusplus() {

@@ -12,7 +12,7 @@ dir=$2/tests/emitted.parallel
 data=$root/tests/data
 npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
-asan="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover"
+asan="-O1 -fsanitize=address,undefined -fno-sanitize-recover"
 export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
 rm -rf "$dir"
 mkdir -p "$dir"
@@ -58,7 +58,7 @@ split_model() { # nodes that are split, of emit-c...
     for threads in 1 2 3; do
         check "$name: $threads threads, ASan and UBSan" same_bits "$name.asan" "--threads $threads"
     done
-    check "$name: TSan" build "$name.tsan" "-g -O1 -fsanitize=thread" ""
+    check "$name: TSan" build "$name.tsan" "-O1 -fsanitize=thread" ""
     for threads in 2 3; do
         check "$name: $threads threads, TSan" same_bits "$name.tsan" "--threads $threads"
     done

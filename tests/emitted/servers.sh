@@ -13,7 +13,7 @@ etc=$2/etc
 dir=$2/tests/emitted.servers
 npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
-asan="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover"
+asan="-O0 -fsanitize=address,undefined -fno-sanitize-recover"
 export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0
 rm -rf "$dir"
 mkdir -p "$dir"
@@ -82,13 +82,15 @@ run_is_same() {
 everywhere() { # words of emit-c...
     check "$name: the same bits, strict" same "-O2 $strict" "$@"
     check "$name: etc run" run_is_same
-    check "$name: without optimisation" same -O0 "$@"
-    check "$name: ASan and UBSan" same "$asan" "$@"
-    check "$name: in parts" same "$asan" "$@" --parallel 3
+    set -- "$@" --target
     if [ "$(uname -m)" = x86_64 ]; then
-        check "$name: SSE4.2" same -O2 "$@" --target x86-64-v2
-        has_flags avx2 fma && check "$name: AVX2" same "$asan" "$@" --target x86-64-v3
-        has_flags avx512f avx512bw avx512dq avx512vl && check "$name: AVX-512" same "$asan" "$@" --target x86-64-v4
+        check "$name: SSE4.2, sanitized" same "$asan" "$@" x86-64-v2
+        check "$name: in parts, sanitized" same "$asan" "$@" x86-64-v2 --parallel 3
+        has_flags avx2 fma && check "$name: AVX2, sanitized" same "$asan" "$@" x86-64-v3
+        has_flags avx512f avx512bw avx512dq avx512vl && check "$name: AVX-512, sanitized" same "$asan" "$@" x86-64-v4
+    else
+        check "$name: sanitized" same "$asan" "$@" host
+        check "$name: in parts, sanitized" same "$asan" "$@" host --parallel 3
     fi
     if command -v g++ >/dev/null; then
         check "$name: C++" g++ -x c++ -std=c++11 -Wall -Wextra -Wshadow -Werror -fsyntax-only "$name.c"
