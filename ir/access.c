@@ -1,5 +1,6 @@
 /* access.c -- how an operator moves data: which elements of its operands an element of its result
- * depends on.  Column `access` of ops.def; passes that cut, order or move nodes ask here. */
+ * depends on.  The column `access` of ops.def names the way for each operator; passes that cut,
+ * order or move nodes call these functions. */
 #include "ir/views.h"
 #include <string.h>
 
@@ -69,8 +70,8 @@ int access_axes(const Node *n)
                                  : -1;
 }
 
-/* Returns the axis of `to` that has the elements of `axis`, both types being of the same bytes, or
- * -1. */
+/* Returns the axis of `to` that has the elements of `axis` of `from`; -1: there is none.  Both
+ * types describe the same bytes. */
 static int axis_of_view(Program *p, Type from, int axis, Type to)
 {
     Dim inner = DIM(1), seen = DIM(1);
@@ -161,7 +162,7 @@ static RowAccess cut_if(bool yes)
     return yes ? ROWS_CUT : ROWS_NONE;
 }
 
-/* The first sizes of x are those of y. */
+/* Returns whether the first sizes of x equal those of y. */
 static bool starts_alike(const Value *x, const Value *y, RowSplit s)
 {
     return !x->type.stride && type_is_static(x->type) && x->type.rank >= s.axes &&
@@ -217,7 +218,7 @@ static RowAccess product_rows(const Node *n, int i, RowSplit s)
     return i == w.bias_slot && w.w_axis ? pointwise_rows(x, y, s) : ROWS_WHOLE;
 }
 
-/* Images are cut up, or the channels of a result and with them the weights. */
+/* Rows are either images, or channels of the result; in the second case the weights are cut too. */
 static RowAccess convolution_rows(const Node *n, const Weighted *w, int i, RowSplit s)
 {
     const Value *x = w->x, *y = n->out[0];
@@ -286,7 +287,7 @@ static bool has_one(const Value *v)
     return yes;
 }
 
-/* The operand is broadcast to the result. */
+/* Returns the axis of x, which is broadcast to y, for `axis` of y. */
 static int pointwise_range(const Value *x, const Value *y, int axis)
 {
     const int k = axis - (y->type.rank - x->type.rank);
@@ -308,7 +309,7 @@ static int joined_range(const Node *n, const Value *x, int axis)
     return ok ? axis : AXIS_NONE;
 }
 
-/* A softmax keeps all axes, a reduction leaves some out. */
+/* A softmax keeps all axes; a reduction leaves some out. */
 static int along_range(const Node *n, int axis)
 {
     Reduce r;
@@ -327,7 +328,8 @@ static int along_range(const Node *n, int axis)
     return AXIS_NONE;
 }
 
-/* Other operands of a product are a number per column, which are constants, or per row. */
+/* An operand of a product that is not a factor has a number per column, and is a constant, or a
+ * number per row. */
 static int product_range(const Node *n, const Value *v, int axis)
 {
     Product p;
@@ -343,7 +345,8 @@ static int product_range(const Node *n, const Value *v, int axis)
     return v->state && !is_column ? AXIS_WHOLE : pointwise_range(v, y, axis);
 }
 
-/* Images, or channels: all input channels are summed, or those of a group make one output. */
+/* The axis is that of images or of channels.  An output channel needs all input channels, or those
+ * of its group. */
 static int convolution_range(const Conv *c, const Value *v, const Value *y, int axis)
 {
     if (axis == 0 && c->x != c->w)
@@ -377,7 +380,7 @@ static int norm_range(const Node *n, const Value *v, int axis)
     return !is_row ? AXIS_NONE : v == norm.x ? axis : AXIS_WHOLE;
 }
 
-/* Heads, and queries if no query has to know its number. */
+/* The axis is that of heads or, if no query has to know its number, of queries. */
 static int attention_range(const Node *n, const Value *v, int axis)
 {
     Attention a;

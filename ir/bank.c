@@ -16,7 +16,8 @@ static Table *known_by(Bank *b, Arena *a, int what)
     return b->known[what];
 }
 
-/* The first with as many bytes and the same samples, if there are enough bytes to choose from. */
+/* Returns the first item of the same length whose samples are equal.  NULL: there are too few bytes
+ * to take samples from. */
 static TableItem *by_samples(Bank *b, Arena *a, const uint8_t *data, int64_t n)
 {
     uint64_t key[1 + SAMPLES] = {(uint64_t)n}, size = sizeof *key;

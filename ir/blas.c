@@ -102,7 +102,7 @@ static bool is_pointwise(const EtcConv *g)
     return g->kh == 1 && g->kw == 1 && g->sh == 1 && g->sw == 1 && !g->ph && !g->pw;
 }
 
-/* One image, one group. */
+/* Computes one group of one image. */
 static void conv_group(const float *x, const float *w, float *y, const EtcConv *g, bool has_bias,
                        Behind *t)
 {
@@ -146,7 +146,8 @@ static void conv(const float *x, const float *w, const float *bias, float *y, co
 
 /* -- the library ------------------------------------------------------------------------------- */
 
-/* A pointer to data as one to a function, which C has no cast for. */
+/* C has no cast from a pointer to data to a pointer to a function, so this stores the one as the
+ * other. */
 #define FIND(library, name, to) (*(void **)(to) = dlsym(library, name))
 
 const Blas *blas_open(Arena *a, Diag *d)

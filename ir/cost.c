@@ -20,7 +20,7 @@ static int64_t numel(const Value *v)
     return v ? type_numel(v->type) : 0;
 }
 
-/* Elements of v per index of its first axis. */
+/* Returns the number of elements of v for one index of its first axis. */
 static int64_t row(const Value *v)
 {
     Type t = v->type;
@@ -48,7 +48,7 @@ int64_t cost_output(const Node *n)
     return numel(n->out[0]);
 }
 
-/* Each output is a dot product as long as the first matrix is wide. */
+/* Each output is a dot product whose length is the number of columns of the first matrix. */
 int64_t cost_mm(const Node *n)
 {
     const Value *a = arg_value(n, n->op == OP_ADDMM ? 1 : 0);
@@ -63,7 +63,8 @@ int64_t cost_baddbmm(const Node *n)
     return a && a->type.rank == 3 ? times(numel(n->out[0]), dim_upper(a->type.dim[2])) : 0;
 }
 
-/* Scores of every pair of a query and a key, then as many weights for the values. */
+/* Counts the scores of each query with each key, and the products of as many weights with the
+ * values. */
 int64_t cost_attention(const Node *n)
 {
     const Value *q = arg_value(n, "query"), *k = arg_value(n, "key"), *y = n->out[0];
@@ -77,7 +78,8 @@ int64_t cost_linear(const Node *n)
     return cost_mm(n);
 }
 
-/* A filter per output, or where transposed per input. */
+/* The weights of one filter are used once per output element or, in a transposed convolution, once
+ * per input element. */
 int64_t cost_conv(const Node *n)
 {
     const Value *x = arg_value(n, "input"), *w = arg_value(n, "weight");
@@ -107,8 +109,8 @@ static int64_t graph_cost(const Graph *g)
     return sum;
 }
 
-/* The dearest of the nested graphs: a body is alone, of branches one runs, of a loop nobody knows
- * how often. */
+/* Returns the cost of the most expensive nested graph.  A body is the only one, only one of several
+ * branches runs, and nobody knows how often a loop runs. */
 int64_t cost_branches(const Node *n)
 {
     int64_t most = 0;
@@ -127,8 +129,8 @@ int64_t cost_body(const Node *n)
 /* -- reads ----------------------------------------------------------------------------- */
 
 /* Adds how many elements of each value, by index, the nodes of a body read.  A product reads an
- * element of both factors for each multiply-add; what a node before it makes of an operand is read
- * as often. */
+ * element of both factors for each multiply-add; if a node before the product computes an operand,
+ * its own operands are read as often. */
 static void count_reads(const Graph *body, int64_t *reads)
 {
     for (const Node *n = body->last; n; n = n->prev) {
@@ -215,7 +217,7 @@ static const struct {
     [WORK_VIEW_OR_COPY] = {"view", false, 0.2e-6, 6.8e-11},
 };
 
-/* Functions of the C library, or polynomials as long. */
+/* These call functions of the C library, or evaluate polynomials that take as long. */
 static bool is_function(const Node *n)
 {
     switch ((int)n->op) {
@@ -282,7 +284,7 @@ double node_units(const Node *n)
     return kernel_row[node_work(n)].per_mac ? (double)node_cost(n) : bytes_moved(n);
 }
 
-/* Static views are free. */
+/* A view with static sizes costs nothing. */
 double node_seconds(const Node *n)
 {
     Work w = node_work(n);

@@ -62,7 +62,8 @@ static void index_edges(Cut *c)
         c->out[c->at[c->from[i]]++] = i;
 }
 
-/* Distances from `start`, forwards along room or backwards; false: `end` is not reached. */
+/* Computes distances from `start`, forwards along edges with room, or backwards.  Returns whether
+ * `end` is reached. */
 static bool search(Cut *c, int start, int end, bool forwards)
 {
     int n = 0;
@@ -82,7 +83,7 @@ static bool search(Cut *c, int start, int end, bool forwards)
     return c->far[end] >= 0;
 }
 
-/* The next edge of v that leads nearer to the sink, or -1. */
+/* Returns the next edge of v that leads nearer to the sink; -1: there is none. */
 static int next_edge(Cut *c, int v)
 {
     for (; c->at[v] < c->first[v + 1]; c->at[v]++, c->left--) {

@@ -33,8 +33,9 @@ bool is_utf8(const char *s, size_t n)
     return c != NO_UTF8;
 }
 
-/* Controls, of line ends and direction too: U+061C, U+200E and U+200F are marks of direction,
- * U+2028 to U+202E and U+2066 to U+2069 separate lines, embed, override and isolate. */
+/* Control characters, including those of line ends and of direction: U+061C, U+200E and U+200F mark
+ * a direction, U+2028 to U+202E and U+2066 to U+2069 separate lines, or embed, override and isolate
+ * directions. */
 static bool is_control(uint32_t c)
 {
     return c < ' ' || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||

@@ -11,7 +11,7 @@
 #include "ir/internal.h"
 #include <string.h>
 
-/* Bytes that a live value keeps from becoming NaNs. */
+/* These bytes belong to a live value, so they are not filled with NaNs. */
 typedef struct Span {
     uint8_t *start, *end;
     const Value *owner;
@@ -51,8 +51,8 @@ static Loc graph_loc(const Graph *g)
 
 /* -- NaNs ----------------------------------------------------------------------------- */
 
-/* A NaN as f16, bf16, f32 and f64 alike, and as an integer far from any size; by address, so that
- * words fall into place. */
+/* The pattern is a NaN as f16, bf16, f32 and f64, and as an integer it is far from any size.  It
+ * depends on the address, so that it is aligned to words. */
 static void poison_bytes(uint8_t *from, uint8_t *to)
 {
     static const uint8_t nan[8] = {0xa0, 0x7f, 0xa0, 0x7f, 0xf4, 0x7f, 0xf4, 0x7f};
@@ -82,7 +82,7 @@ static void live_add(Memory *m, uint8_t *start, int64_t bytes, const Value *v)
     PUSH(m->arena, m->live, m->n_live, span);
 }
 
-/* The last of the live values from `keep` on end their lives. */
+/* Ends the lives of all values in the list of live ones from `keep` on. */
 static void live_cut(Memory *m, int keep)
 {
     int n = m->n_live;
@@ -93,7 +93,8 @@ static void live_cut(Memory *m, int keep)
             poison(m, 0, m->live[i].start, m->live[i].end);
 }
 
-/* A strided value lies among the bytes of another, which poisons them when it dies. */
+/* The bytes of a strided value are a part of those of another, which are filled with NaNs when that
+ * one dies. */
 static void live_remove(Run *r, const Value *v, const Slot *s)
 {
     Memory *m = r->m;
@@ -127,7 +128,7 @@ static int64_t state_bytes(const Program *p)
     return most;
 }
 
-/* The block that `at` speaks of and the byte in it. */
+/* Returns the block that a place lies in, and sets *byte to its offset there. */
 static EtcTensor *find_block(const Memory *m, Place at, int64_t *byte)
 {
     *byte = at.pool == POOL_IN || at.pool == POOL_OUT ? 0 : at.offset;
@@ -150,7 +151,7 @@ static uint8_t *locate(const Memory *m, Place at, int64_t bytes)
     return (uint8_t *)b->data + byte;
 }
 
-/* States with places start with their bytes and live as long as the program. */
+/* States that have places are copied there, and live as long as the program. */
 static bool load_states(Memory *m, const Program *p, const EvalContext *c)
 {
     for (int i = 0; i < p->n_states; i++) {
@@ -301,7 +302,7 @@ static bool fill(Run *r, const Value *v, const void *data)
 
 /* -- states and inputs ---------------------------------------------------------------- */
 
-/* Weights are read where they lie unless they are strided there. */
+/* Weights are read in place, unless they have strides. */
 static bool bind_state(Run *r, const Value *v)
 {
     const State *s = v->state;
@@ -386,7 +387,7 @@ static bool lies_in(const Slot *inner, const Slot *outer)
            inner->place + inner_bytes <= outer->place + outer_bytes;
 }
 
-/* A planned view inside the bytes it views costs nothing: no code, no instruction. */
+/* Returns whether n is a view whose bytes lie in those of its operand.  It then costs nothing. */
 static bool is_free_view(const Run *r, const Node *n)
 {
     const Value *of = first_operand(n);
@@ -394,7 +395,7 @@ static bool is_free_view(const Run *r, const Node *n)
            lies_in(&r->slot[n->out[0]->index], &r->slot[of->index]);
 }
 
-/* The part of the result at `from` along `axis` that operand t fills, dense result. */
+/* Copies operand t to its part of the dense result, which begins at index `from` along `axis`. */
 static void place_part(EtcTensor *all, const EtcTensor *t, int axis, int64_t from)
 {
     size_t size = etc_dtype_size((int)t->dtype);
@@ -417,8 +418,8 @@ static int64_t axis_of(const Node *n, int rank)
     return axis + (axis < 0 ? rank : 0);
 }
 
-/* Returns whether x lies where the part of the result `all` from index `from` along `axis` on
- * is. */
+/* Returns whether x lies in the bytes of that part of the result `all` which begins at index `from`
+ * along `axis`. */
 static bool is_part(const Slot *x, const Slot *all, int64_t axis, int64_t from)
 {
     int64_t step = all->stride ? all->stride[axis] : 1;
@@ -446,7 +447,8 @@ static bool has_operand_inside(const Run *r, const Node *n)
     return false;
 }
 
-/* A concat some of whose operands were written straight into it moves only the others. */
+/* Computes a concat of which some operands were written into the result already: only the others
+ * are copied. */
 static bool join_in_place(Run *r, const Node *n, EtcTensor *const *in)
 {
     Slot *s = &r->slot[n->out[0]->index];
@@ -472,7 +474,7 @@ static void move(const EtcTensor *to, const EtcTensor *from)
         memmove(to->data, from->data, (size_t)tensor_bytes(to));
 }
 
-/* Runs a nested graph; its results go, one after the other, to `to`. */
+/* Runs a nested graph and stores its results in to[0], to[1] and so on. */
 static bool run_region(const Node *n, const Graph *g, EtcTensor *const *operand, EvalContext *c,
                        Memory *m, bool in_body, EtcTensor *const *to)
 {
@@ -507,7 +509,7 @@ static bool run_turn(const Node *n, EtcTensor *const *operand, EvalContext *c, M
     return run_region(n, arg_get(n, "body_graph").graph, operand, c, m, in_body, operand);
 }
 
-/* operand[i], which is carried, holds result i in the end. */
+/* Afterwards operand[i], if it is carried, holds result i. */
 static bool run_loop(const Node *n, EtcTensor *const *operand, EvalContext *c, Memory *m,
                      bool in_body)
 {
@@ -556,7 +558,7 @@ static void tell_symbol(const Run *r, const Node *n, const EtcTensor *item)
         r->c->told[s->index] = *(const int64_t *)item->data;
 }
 
-/* A result that points into an operand (et_view) keeps its bytes from being given back. */
+/* If a result points into an operand (et_view), the operand's bytes must not be given back. */
 static void keep_viewed(Run *r, const Node *n, Slot *result)
 {
     if (!result->borrowed || result->dense->data == result->borrowed)
@@ -618,8 +620,9 @@ static void tell(const Run *r, const Node *n)
         r->c->visit(n->out[i], load(&r->slot[n->out[i]->index]), r->c->visit_ctx);
 }
 
-/* Updates in order, each into its target's place, as the last instructions of a call do; then what
- * lies there.  Unplanned, the value itself. */
+/* Applies the updates in order, each in the place of its target, as the last instructions of a call
+ * do.  Then update[] gets what lies in these places.  An unplanned graph gives the values
+ * themselves. */
 static void give_updates(Run *r, EtcTensor **update)
 {
     const Graph *g = r->graph;

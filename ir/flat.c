@@ -70,7 +70,7 @@ static uint8_t *at(const Flat *f, FlatRef ref)
     return f->buf + f->cap - ref;
 }
 
-/* Pads such that the position is a multiple of `align` after n more bytes. */
+/* Pads the buffer so that its end is a multiple of `align` after n more bytes. */
 static void align_after(Flat *f, size_t n, size_t align)
 {
     assert((align & (align - 1)) == 0);
@@ -213,8 +213,8 @@ void flat_ref(Flat *f, int slot, FlatRef v)
     add(f, slot, 0, v, 4);
 }
 
-/* The place of this vtable, written now unless an equal one was before: its own bytes, its table's
- * bytes, then a word per slot. */
+/* Returns the position of this vtable, which is written now unless an equal one was written
+ * before.  It has its own size, the size of its table, and a word for each slot. */
 static FlatRef share_vtable(Flat *f, const uint16_t *v)
 {
     FlatRef *recent = &f->recent[v[0] / 2 - 1];
@@ -228,7 +228,8 @@ static FlatRef share_vtable(Flat *f, const uint16_t *v)
     return *recent = (FlatRef)known->number;
 }
 
-/* Writes the fields, largest first, and notes where each lies; returns where the table ends. */
+/* Writes the fields, largest first, and sets where[] to their positions.  Returns where the table
+ * ends. */
 static FlatRef push_fields(Flat *f, FlatRef where[MAX_SLOTS])
 {
     align_after(f, 0, f->sizes & 8 ? 8 : 4);
@@ -256,7 +257,7 @@ FlatRef flat_end(Flat *f)
     memset(where, 0, n * sizeof *where);
     FlatRef end = push_fields(f, where);
     align_after(f, 4, 4);
-    push_u32(f, 0); /* the way to the vtable, known below */
+    push_u32(f, 0); /* the distance to the vtable, which is set below */
     FlatRef table = (FlatRef)f->used;
     vtable[0] = (uint16_t)(4 + 2 * n);
     vtable[1] = (uint16_t)(table - end);

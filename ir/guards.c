@@ -78,7 +78,7 @@ static int64_t shifted(int64_t v, int64_t by)
     return add_ok(v, by, &sum) ? sum : by < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* lo <= d <= hi as a fact; its sum as a size, too. */
+/* Returns lo <= d <= hi as a fact, and sets *d to the sum of that fact. */
 static Fact fact_of(Program *p, Dim *d, int64_t lo, int64_t hi)
 {
     int64_t constant, first;
@@ -104,7 +104,7 @@ static Fact fact_of(Program *p, Dim *d, int64_t lo, int64_t hi)
 
 /* -- assumptions ------------------------------------------------------------------------------- */
 
-/* "s0 == s1 in node 'add' (aten.add.Tensor)" */
+/* Returns a text such as "s0 == s1 in node 'add' (aten.add.Tensor)". */
 static const char *text_of(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
 {
     bool is_upper = !is_equal && !a.expr;
@@ -242,7 +242,7 @@ static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
 
 /* -- programs ---------------------------------------------------------------------------------- */
 
-/* Sizes of inputs are those of tensors. */
+/* Infer rules assume that the sizes of inputs are sizes of tensors, so these are at least 0. */
 static void assume_inputs(const Graph *g)
 {
     for (int i = 0; i < g->n_in; i++)

@@ -109,8 +109,8 @@ bool get_ints_at(const Node *n, int i, int count, int64_t least, int64_t *v, Dia
     return true;
 }
 
-/* Sets *out to the size that an int is known to be: that of its type, or the one that sym_size
- * reads.  Returns false where it is not known. */
+/* Sets *out to the known value of an int that is a size: the size in its type, or the one that
+ * sym_size reads.  Returns false if it is not known. */
 static bool value_size(const Value *v, Dim *out)
 {
     const Node *def = v->def;
@@ -129,7 +129,7 @@ static bool value_size(const Value *v, Dim *out)
     return true;
 }
 
-/* A size: an integer, an expression, or a value that is known to be one. */
+/* Sets *v to a size, which is an integer, an expression, or a value that is known to be one. */
 static bool item_size(const Node *n, const Arg *a, Dim *v)
 {
     if (a->kind == ARG_INT || a->kind == ARG_BOOL) {
@@ -191,7 +191,7 @@ EtcDtype dtype_or(const Node *n, EtcDtype otherwise)
 
 /* -- sizes ---------------------------------------------------------------------------- */
 
-/* a = b or a >= b, for all values of the symbols or assumed. */
+/* Returns whether a = b, or a >= b, holds for all values of the symbols or may be assumed. */
 static bool holds(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
 {
     int64_t least, most;
@@ -410,7 +410,7 @@ bool infer_same(const Node *n, Type *out, Diag *d)
     return get_tensor(n, 0, &x, d) && set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* Operators that torch defines for no integers. */
+/* Infers operators that torch does not define for integers. */
 bool infer_floats(const Node *n, Type *out, Diag *d)
 {
     if (!infer_same(n, out, d))
@@ -427,7 +427,8 @@ bool infer_same_float(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, dtype_is_float(x.dtype) ? x.dtype : ETC_F32, x.rank, x.dim, d);
 }
 
-/* A tensor with Python numbers: the arguments of type Scalar but `alpha`, which only scales. */
+/* Infers an operator on a tensor and Python numbers, which are the arguments of type Scalar.
+ * `alpha` does not count, because it only scales. */
 static bool with_scalars(const Node *n, bool want_float, Type *out, Diag *d)
 {
     const Schema *s = node_schema(n);
@@ -442,7 +443,7 @@ static bool with_scalars(const Node *n, bool want_float, Type *out, Diag *d)
     return dtype >= 0 && set_tensor(n, out, (EtcDtype)dtype, x.rank, x.dim, d);
 }
 
-/* Two parts of floats. */
+/* Infers a complex number of two floats. */
 bool infer_complex(const Node *n, Type *out, Diag *d)
 {
     if (!infer_broadcast(n, out, d))
@@ -458,7 +459,7 @@ bool infer_scalar(const Node *n, Type *out, Diag *d)
     return with_scalars(n, false, out, d);
 }
 
-/* Powers of truth values are counted. */
+/* Torch computes powers of bools as integers. */
 bool infer_power(const Node *n, Type *out, Diag *d)
 {
     if (n->n_args > 1 ? !infer_scalar(n, out, d) : !infer_same(n, out, d))
@@ -472,7 +473,7 @@ bool infer_scalar_float(const Node *n, Type *out, Diag *d)
     return with_scalars(n, true, out, d);
 }
 
-/* A Python number in a tensor's place counts as rank 0. */
+/* Returns the type of an operand.  A Python number in the place of a tensor has rank 0. */
 static Type operand(const Node *n, int i)
 {
     const Value *v = arg_value(n, i);
@@ -502,7 +503,7 @@ bool infer_broadcast_float(const Node *n, Type *out, Diag *d)
     return pairwise(n, true, out, d);
 }
 
-/* Truth per element. */
+/* Infers an operator whose result has a bool for each element. */
 bool infer_compare(const Node *n, Type *out, Diag *d)
 {
     bool is_pair = n->n_args > 1 && op_schema(program_of(n), n->op)->arg[1].type == SCH_TENSOR;
@@ -551,7 +552,7 @@ bool infer_first(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* The rule of a row in which it was forgotten. */
+/* The rule of a row that has none.  No row should get here. */
 bool infer_none(const Node *n, Type *out, Diag *d)
 {
     (void)out;
@@ -568,8 +569,8 @@ bool infer_nothing(const Node *n, Type *out, Diag *d)
 
 /* -- recorded types ------------------------------------------------------------------- */
 
-/* Returns whether dtypes and ranks are equal and sizes are, or may be: then that is assumed.  Two
- * ints that are known to be sizes must be the same one. */
+/* Returns whether dtypes and ranks are equal and all sizes are equal or may be assumed to be. Two
+ * ints that are known to be sizes must be the same size. */
 static bool types_match(Program *p, const Node *n, Type a, Type b)
 {
     if (a.is_none || b.is_none || a.dtype != b.dtype || a.rank != b.rank)
@@ -589,8 +590,8 @@ static bool fits(const Node *n, const char *what, int i, Type a, Type b, Diag *d
                       type_text(p, a), type_text(p, b));
 }
 
-/* Inputs and outputs of a nested graph lie where the node's operands and results do, so their
- * bounds must be equal, too: a guard on the sizes does not make them so. */
+/* Inputs and outputs of a nested graph lie where the node's operands and results lie.  So their
+ * upper bounds must be equal too, which a guard on the sizes does not ensure. */
 static bool bounds_fit(const Node *n, const char *what, int i, Type inside, Type outside, Diag *d)
 {
     return type_bytes(inside) == type_bytes(outside) ||

@@ -11,7 +11,7 @@ static Program *program_of(const Node *n)
 
 /* -- elements that trade places ------------------------------------------------------- */
 
-/* [.., c k k, h, w] and [.., c, h k, w k] */
+/* Exchanges channels and pixels: [.., c k k, h, w] and [.., c, h k, w k]. */
 static bool pixel_blocks(const Node *n, bool to_pixels, Type *out, Diag *d)
 {
     Program *p = program_of(n);
@@ -57,7 +57,7 @@ bool infer_channel_shuffle(const Node *n, Type *out, Diag *d)
     return infer_same(n, out, d);
 }
 
-/* roll(self, shifts, dims): without dims, all elements as one row. */
+/* Infers roll(self, shifts, dims).  Without dims it rolls all elements as one row. */
 bool infer_roll(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -96,7 +96,8 @@ bool infer_flip(const Node *n, Type *out, Diag *d)
 
 /* -- borders -------------------------------------------------------------------------- */
 
-/* Pads come in pairs from the last axis; `most`: how far a border may reach into the input. */
+/* Pads come in pairs, from the last axis on.  A border may be as wide as the axis minus `less`, or
+ * of any width if `less` is INT64_MAX. */
 static bool bordered(const Node *n, int axes, int64_t less, Type *out, Diag *d)
 {
     Program *p = program_of(n);
@@ -140,7 +141,7 @@ bool infer_pad_circular(const Node *n, Type *out, Diag *d)
 
 /* -- resampling ----------------------------------------------------------------------- */
 
-/* floor(size * scale), where scale is a binary fraction if the size is symbolic. */
+/* Computes floor(size * scale).  If the size is symbolic, scale must be a multiple of 1/4096. */
 static bool scaled(const Node *n, Dim size, double scale, Dim *out, Diag *d)
 {
     Program *p = program_of(n);
@@ -157,7 +158,7 @@ static bool scaled(const Node *n, Dim size, double scale, Dim *out, Diag *d)
     return true;
 }
 
-/* Item k of list argument i as a number. */
+/* Reads item k of list argument i as a number. */
 static bool list_number(const Node *n, int i, int k, double *v)
 {
     const Arg *a = &n->arg[i].list.item[k];
@@ -177,7 +178,7 @@ static bool is_resized(const Node *n, Type x, const Dim *dim, Diag *d)
     return true;
 }
 
-/* upsample_*.vec(input, output_size or none, [align_corners,] scale_factors or none) */
+/* Infers upsample_*.vec(input, output_size or none, [align_corners,] scale_factors or none). */
 bool infer_upsample_vec(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -205,7 +206,7 @@ bool infer_upsample_vec(const Node *n, Type *out, Diag *d)
     return is_resized(n, x, dim, d) && set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* upsample_*.default(self, output_size, ...) */
+/* Infers upsample_*.default(self, output_size, ...). */
 bool infer_upsample(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -220,7 +221,7 @@ bool infer_upsample(const Node *n, Type *out, Diag *d)
     return is_resized(n, x, dim, d) && set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* [n, channels, sizes] at the places [n, sizes, axes] */
+/* Samples [n, channels, sizes] at the places [n, sizes, axes]. */
 bool infer_grid_sampler(const Node *n, Type *out, Diag *d)
 {
     Type x, grid;
@@ -279,7 +280,8 @@ bool infer_glu(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* The first argument's elements under the sizes of the second: view_as, or expanded to them. */
+/* Infers view_as and expand_as: the elements of the first argument under the sizes of the second.
+ */
 bool infer_like_second(const Node *n, Type *out, Diag *d)
 {
     Type x, y;
@@ -322,7 +324,7 @@ static bool grouped(const Node *n, int64_t groups, Type x, Diag *d)
                       dim_text(program_of(n), x.dim[1]));
 }
 
-/* group_norm(input, num_groups, weight, bias, eps, cudnn_enabled) */
+/* Infers group_norm(input, num_groups, weight, bias, eps, cudnn_enabled). */
 bool infer_group_norm(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -332,8 +334,8 @@ bool infer_group_norm(const Node *n, Type *out, Diag *d)
            channel_vector(n, "bias", x, d) && infer_same(n, out, d);
 }
 
-/* native_group_norm(input, weight, bias, N, C, HxW, group, eps): the output, then mean and
- * reciprocal deviation of each group. */
+/* Infers native_group_norm(input, weight, bias, N, C, HxW, group, eps), which gives the output,
+ * then the mean and the reciprocal deviation of each group. */
 bool infer_native_group_norm(const Node *n, Type *out, Diag *d)
 {
     Program *p = program_of(n);

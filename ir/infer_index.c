@@ -33,8 +33,8 @@ static Dim numel(const Node *n, Type t)
     return dims_product(program_of(n), t.dim, t.rank);
 }
 
-/* The axes that a list of indices selects from, a bit for each, and the sizes to which the indices
- * broadcast. */
+/* The axes that a list of indices selects from, one bit for each, and the sizes that the indices
+ * broadcast to. */
 typedef struct Indexed {
     unsigned axes;
     Type shape;
@@ -116,7 +116,7 @@ bool infer_index(const Node *n, Type *out, Diag *d)
            indexed_shape(n, x, &s, out, d);
 }
 
-/* index_put(self, indices, values, accumulate) */
+/* Infers index_put(self, indices, values, accumulate). */
 bool infer_index_put(const Node *n, Type *out, Diag *d)
 {
     Type x, values;
@@ -137,7 +137,8 @@ bool infer_index_put(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* (self, dim, index): one index vector; of a self of rank 0, one of one element */
+/* Infers index_select(self, dim, index).  The index is a vector; for a self of rank 0 it has one
+ * element. */
 bool infer_index_select(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
@@ -159,8 +160,8 @@ bool infer_index_select(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* (self, dim, index): the index has the result's sizes, none but `dim`'s above self's.  One without
- * elements may be of any dtype and rank. */
+/* Infers gather(self, dim, index).  The index has the sizes of the result, and except on the axis
+ * `dim` none of them is above self's.  An index without elements may have any dtype and rank. */
 bool infer_gather(const Node *n, Type *out, Diag *d)
 {
     Type x, index;
@@ -184,8 +185,8 @@ bool infer_gather(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, index.rank, index.dim, d);
 }
 
-/* (self, dim, index, src or a number): the index has self's rank, and none of its sizes is above
- * src's, nor above self's but on the axis. */
+/* Infers scatter(self, dim, index, src or a number).  The index has the rank of self.  None of its
+ * sizes is above src's, nor, except on the axis, above self's. */
 bool infer_scatter(const Node *n, Type *out, Diag *d)
 {
     Type x, index, src;
@@ -219,7 +220,8 @@ bool infer_scatter(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* index_copy(self, dim, index, source): the source has self's sizes but on the axis. */
+/* Infers index_copy(self, dim, index, source).  Except on the axis, source has the sizes of self.
+ */
 bool infer_index_copy(const Node *n, Type *out, Diag *d)
 {
     Type x, index, source;
@@ -256,7 +258,7 @@ bool infer_embedding(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, w.dtype, index.rank + 1, dim, d);
 }
 
-/* Rows of integers as floats; two of 4 bits share a byte. */
+/* Infers a lookup of rows of integers as floats.  Two integers of 4 bits share a byte. */
 bool infer_table(const Node *n, Type *out, Diag *d)
 {
     Type w, scale, zero, index;
@@ -390,7 +392,8 @@ bool infer_repeat(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, count, by, d);
 }
 
-/* (self, repeats, dim): without dim the elements of the whole tensor in a row */
+/* Infers repeat_interleave(self, repeats, dim).  Without dim it repeats the elements of the whole
+ * tensor as one row. */
 bool infer_repeat_interleave(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -419,7 +422,8 @@ bool infer_type_as(const Node *n, Type *out, Diag *d)
 
 /* -- fills ---------------------------------------------------------------------------- */
 
-/* A tensor of the given sizes; dtype self's, or where there is none torch's default. */
+/* Infers a tensor of the given sizes.  Without an argument `dtype` it has the dtype of self or, if
+ * there is no self, torch's default. */
 bool infer_new(const Node *n, Type *out, Diag *d)
 {
     Dim size[MAX_RANK];
@@ -447,7 +451,7 @@ bool infer_masked_fill(const Node *n, Type *out, Diag *d)
 
 /* -- along an axis -------------------------------------------------------------------- */
 
-/* Each round of diff is one element shorter. */
+/* Infers diff.  Each round makes the axis one element shorter. */
 bool infer_diff(const Node *n, Type *out, Diag *d)
 {
     Type x, end;
@@ -479,9 +483,9 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* Transforms rows along an axis; complex numbers are pairs along a further last axis.  The second
- * result is working memory.  Form 0: complex to complex; 1: n real numbers to the first n / 2 + 1
- * complex ones; 2: back. */
+/* Infers a transform of rows along an axis.  Complex numbers are pairs along a further last axis.
+ * The second result is working memory.  Form 0 is complex to complex, form 1 takes n real numbers
+ * to the first n / 2 + 1 complex ones, and form 2 is the way back. */
 bool infer_fft(const Node *n, Type *out, Diag *d)
 {
     Type x;

@@ -1,9 +1,10 @@
 /* infer_linalg.c -- types of factors of matrices, triangular systems, eigenvalues and singular
- * values.  Matrices are the last two axes; the axes before are the batch, alike in all operands. */
+ * values.  Matrices are the last two axes.  The axes before them are the batch, which is the same
+ * in all operands. */
 #include "ir/internal.h"
 #include <string.h>
 
-/* A matrix of floats, or a batch of them; its last two sizes go to *rows and *columns. */
+/* Reads a matrix of floats, or a batch of them.  Its last two sizes go to *rows and *columns. */
 static bool get_matrix(const Node *n, const char *name, Type *x, Dim *rows, Dim *columns, Diag *d)
 {
     if (!get_rank(n, arg_find(n, name), 2, MAX_RANK, x, d))
@@ -25,7 +26,7 @@ static bool get_square(const Node *n, const char *name, Type *x, Dim *size, Diag
                       dim_text(n->graph->program, rows), dim_text(n->graph->program, *size));
 }
 
-/* The batch of x, and behind it the first `count` of two sizes. */
+/* Sets a result with the batch of x, followed by the first `count` of the sizes a and b. */
 static bool set_batch(const Node *n, Type x, EtcDtype dtype, int count, Dim a, Dim b, Type *out,
                       Diag *d)
 {
@@ -36,7 +37,8 @@ static bool set_batch(const Node *n, Type x, EtcDtype dtype, int count, Dim a, D
     return set_tensor(n, out, dtype, x.rank - 2 + count, dim, d);
 }
 
-/* Checks that y has the dtype and the batch of x, and after it the first `count` of two sizes. */
+/* Checks that y has the dtype and the batch of x, followed by the first `count` of the sizes a and
+ * b. */
 static bool check_batch(const Node *n, const char *name, Type y, Type x, int count, Dim a, Dim b,
                         Diag *d)
 {
@@ -71,7 +73,7 @@ bool infer_lu_factor(const Node *n, Type *out, Diag *d)
            set_batch(n, x, ETC_I32, 0, DIM(0), DIM(0), &out[2], d);
 }
 
-/* P, L and U, the last two empty where they are not asked for. */
+/* Infers P, L and U.  The last two are empty if they are not asked for. */
 bool infer_lu_unpack(const Node *n, Type *out, Diag *d)
 {
     Type x, pivots;

@@ -74,7 +74,8 @@ bool infer_baddbmm(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, a.dtype, 3, dim, d) && expands_to(n, self, *out, d);
 }
 
-/* Vectors count as a row before and a column behind, whose axis of 1 the result lacks. */
+/* A vector on the left counts as a row, one on the right as a column.  The result lacks their axis
+ * of size 1. */
 bool infer_matmul(const Node *n, Type *out, Diag *d)
 {
     Type a, b, batch;
@@ -114,7 +115,7 @@ bool infer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* An operand is [blocks of columns][rows][PACKED_COLUMNS]. */
+/* Checks that an operand is [blocks of columns][rows][PACKED_COLUMNS]. */
 static bool is_packed(const Node *n, const char *what, Type t, EtcDtype dtype, int64_t columns,
                       int64_t rows, Diag *d)
 {
@@ -139,7 +140,7 @@ static bool packed_points(const Node *n, Type scale, int64_t columns, int64_t k,
            (zero.is_none || is_packed(n, "zero points", zero, ETC_I8, columns, groups, d));
 }
 
-/* Infers a product as infer_linear does, of a weight that is laid out as in kernels/packed.h. */
+/* Infers a product as infer_linear does, but with a weight in the layout of kernels/packed.h. */
 bool infer_packed_linear(const Node *n, Type *out, Diag *d)
 {
     Type x, w, scale, bias;
@@ -164,7 +165,7 @@ bool infer_packed_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* Four gates, each as large as the state, by weights of input and of state. */
+/* Checks a weight and a bias that compute four gates, each of the size of the state. */
 static bool check_gates(const Node *n, int weight, int bias, Type x, Type state, Diag *d)
 {
     Type w, b;
@@ -177,7 +178,7 @@ static bool check_gates(const Node *n, int weight, int bias, Type x, Type state,
                           same_size(n, arg_name(n, bias), b.dim[0], "the four gates", size, d)));
 }
 
-/* (input, [h, c], w_ih, w_hh, b_ih, b_hh): the next h and c. */
+/* Infers lstm_cell(input, [h, c], w_ih, w_hh, b_ih, b_hh), which gives the next h and c. */
 bool infer_lstm_cell(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -220,7 +221,8 @@ static bool check_groups(const Node *n, Type q, Type k, Type v, Diag *d)
            diag_error(d, n->loc, "the heads of query are not a multiple of those of key");
 }
 
-/* Batch axes of query, key and value broadcast, but that heads may come in groups. */
+/* The batch axes of query, key and value broadcast, except that several heads of query may share
+ * one head of key and value. */
 bool infer_attention(const Node *n, Type *out, Diag *d)
 {
     Type q, k, v, mask, batch;
@@ -252,7 +254,7 @@ bool infer_attention(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, q.dtype, batch.rank + 2, dim, d);
 }
 
-/* Infers attention as above, with a bias that expands to the scores. */
+/* Infers attention as above, with a bias that broadcasts to the scores. */
 bool infer_softmax_attention(const Node *n, Type *out, Diag *d)
 {
     Type k, bias;
@@ -266,7 +268,7 @@ bool infer_softmax_attention(const Node *n, Type *out, Diag *d)
     return bias.is_none || (same_dtype(n, k, bias, d) && expands_to(n, bias, scores, d));
 }
 
-/* Heads are columns: query [batch, rows, heads * width]. */
+/* Heads are runs of columns: query is [batch, rows, heads * width]. */
 bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 {
     Program *p = program_of(n);
@@ -300,7 +302,7 @@ bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 typedef struct Conv {
     Type x, w, bias;
     int spatial; /* axes */
-    bool transposed, is_same; /* is_same: padded so that sizes stay */
+    bool transposed, is_same; /* is_same: padded so that sizes do not change */
     int64_t stride[MAX_SPATIAL], padding[MAX_SPATIAL], dilation[MAX_SPATIAL];
     int64_t output_padding[MAX_SPATIAL], groups;
 } Conv;
@@ -325,12 +327,13 @@ static bool conv_geometry(const Node *n, Conv *c, int groups, Diag *d)
            diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c->groups);
 }
 
-/* Channels of input, weight and bias against groups; *out: those of the result. */
+/* Checks the channels of input, weight and bias against the groups, and sets *out to the channels
+ * of the result. */
 static bool conv_channels(const Node *n, const Conv *c, Dim in, Dim *out, Diag *d)
 {
     Program *p = program_of(n);
     Dim groups = DIM(c->groups), per_group = dim_mul(p, c->w.dim[1], groups);
-    Dim divided = c->w.dim[0]; /* outputs, or where transposed inputs */
+    Dim divided = c->w.dim[0]; /* output channels; if transposed, input channels */
     if (!dim_equal(dim_mod(p, divided, groups), DIM(0)))
         return diag_error(d, n->loc, "groups %" PRId64 " do not divide %s channels of weight",
                           c->groups, dim_text(p, divided));
@@ -345,7 +348,8 @@ static bool conv_channels(const Node *n, const Conv *c, Dim in, Dim *out, Diag *
     return same_size(n, "bias", c->bias.dim[0], "output's channels", *out, d);
 }
 
-/* floor((in + 2 padding - reach) / stride) + 1, where reach = dilation * (kernel - 1) + 1 */
+/* Returns floor((in + 2 padding - reach) / stride) + 1, where reach is dilation * (kernel - 1) + 1.
+ */
 static Dim window(Program *p, Dim in, Dim reach, int64_t padding, int64_t stride)
 {
     Dim free = dim_sub(p, dim_add(p, in, dim_mul(p, DIM(2), DIM(padding))), reach);
@@ -357,7 +361,7 @@ static Dim reach_of(Program *p, Dim kernel, int64_t dilation)
     return dim_add(p, dim_mul(p, DIM(dilation), dim_sub(p, kernel, DIM(1))), DIM(1));
 }
 
-/* (in - 1) * stride - 2 padding + reach + output_padding */
+/* Returns (in - 1) * stride - 2 padding + reach + output_padding. */
 static Dim unwindow(Program *p, const Conv *c, int i, Dim in, Dim reach)
 {
     Dim v = dim_mul(p, dim_sub(p, in, DIM(1)), DIM(c->stride[i]));
@@ -388,7 +392,7 @@ static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Dia
     return true;
 }
 
-/* The input may lack the batch axis where `batched` is false. */
+/* Sets the shape of the result.  Unless `batched` is set, the input may lack the batch axis. */
 static bool conv_shape(const Node *n, const Conv *c, bool batched, Type *out, Diag *d)
 {
     Dim dim[MAX_SPATIAL + 2];
@@ -405,7 +409,7 @@ static bool conv_shape(const Node *n, const Conv *c, bool batched, Type *out, Di
     return set_tensor(n, out, c->x.dtype, rank, dim, d);
 }
 
-/* conv1d, conv2d; the number of axes is that of the row's lists. */
+/* Infers conv1d and conv2d.  The lists of the row tell the number of axes. */
 bool infer_conv(const Node *n, Type *out, Diag *d)
 {
     Conv c = {0};
@@ -447,7 +451,8 @@ bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* conv_transpose1d, conv_transpose2d: output_padding and groups stand before dilation. */
+/* Infers conv_transpose1d and conv_transpose2d, where output_padding and groups come before
+ * dilation. */
 bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 {
     Conv c = {.transposed = true};
@@ -462,7 +467,8 @@ bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
     return conv_shape(n, &c, false, out, d);
 }
 
-/* conv1d and conv2d with padding "valid", which is none, or "same", which keeps the sizes. */
+/* Infers conv1d and conv2d with padding "valid", which means none, or "same", which keeps the
+ * sizes. */
 bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 {
     Conv c = {.is_same = arg_get(n, "padding").kind == ARG_STRING &&
@@ -490,13 +496,14 @@ typedef struct Pool {
     bool ceil;
 } Pool;
 
-/* The number of axes is that of the row's lists: pools of one axis and of two. */
+/* Returns the number of axes that are pooled, 1 or 2, which the lists of the row tell. */
 static int pool_axes(const Node *n)
 {
     return op_schema(program_of(n), n->op)->arg[1].list_size;
 }
 
-/* kernel_size, stride, padding are arguments 1, 2, 3; no stride means the kernel's size. */
+/* Reads kernel_size, stride and padding from arguments 1, 2 and 3.  Without a stride, the stride is
+ * the kernel's size. */
 static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *d)
 {
     int axes = p->axes = pool_axes(n);
@@ -521,7 +528,8 @@ static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *
     return true;
 }
 
-/* Rounding up adds a window only where it starts inside the input or its left padding. */
+/* With ceil_mode there is a further window only if it starts inside the input or its left padding.
+ */
 static Dim pool_axis(Program *p, const Pool *g, int i, Dim in)
 {
     Dim reach = reach_of(p, DIM(g->kernel[i]), g->dilation[i]);
@@ -593,7 +601,7 @@ bool infer_adaptive_pool(const Node *n, Type *out, Diag *d)
 
 /* -- norms, softmax ------------------------------------------------------------------- */
 
-/* Mean and inverse deviation are empty outside training. */
+/* Mean and inverse deviation are empty unless the norm is in training mode. */
 bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
 {
     Type x, t;
@@ -613,8 +621,8 @@ bool infer_batch_norm3(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* layer_norm, rms_norm: (input, normalized_shape, weight, bias, ...); of the native form also mean
- * and inverse deviation per row. */
+/* Infers layer_norm and rms_norm: (input, normalized_shape, weight, bias, ...).  The native form
+ * also gives the mean and the inverse deviation of each row. */
 bool infer_layer_norm(const Node *n, Type *out, Diag *d)
 {
     Type x, t;
@@ -645,7 +653,7 @@ bool infer_layer_norm(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* (self, dim, half_to_float) or (self, dim, dtype) */
+/* Infers softmax(self, dim, half_to_float) or softmax(self, dim, dtype). */
 bool infer_softmax(const Node *n, Type *out, Diag *d)
 {
     Type x;

@@ -59,7 +59,7 @@ static int64_t n_known(const Node *n, int i)
 static double known(const Node *n, int i, int64_t k)
 {
     double v = 0;
-    uint64_t bits; /* texts name bytes at any place */
+    uint64_t bits; /* a constant of a textual program may be unaligned */
     const Value *x = arg_value(n, i);
     if (!x) {
         arg_number(n, i, &v);
@@ -70,7 +70,7 @@ static double known(const Node *n, int i, int64_t k)
     return tensor_number(&(EtcTensor){.dtype = x->type.dtype, .data = &bits}, 0);
 }
 
-/* Scales are finite and above 0, where they are known. */
+/* Checks that all known scales are finite and above 0. */
 static bool check_scales(const Node *n, int i, Diag *d)
 {
     for (int64_t k = 0, count = n_known(n, i); k < count; k++) {
@@ -82,7 +82,7 @@ static bool check_scales(const Node *n, int i, Diag *d)
     return true;
 }
 
-/* Zero points are integers of dtype `t`, where they are known. */
+/* Checks that dtype `t` can hold all known zero points. */
 static bool check_zeros(const Node *n, int i, EtcDtype t, Diag *d)
 {
     const Value *x = arg_value(n, i);
@@ -104,7 +104,7 @@ bool check_qparams(const Node *n, int i, EtcDtype t, Diag *d)
     return check_scales(n, i, d) && check_zeros(n, i + 1, t, d);
 }
 
-/* The result of a row that quantizes x, or undoes it. */
+/* Infers the result of an operator that quantizes x. */
 static bool quantized(const Node *n, Type x, Type *out, Diag *d)
 {
     if (!range_fits(n, dtype_or(n, ETC_I8), d))
@@ -126,7 +126,7 @@ static bool dequantized(const Node *n, Type x, Type *out, Diag *d)
     return check_qparams(n, 1, x.dtype, d) && set_tensor(n, out, dtype, x.rank, x.dim, d);
 }
 
-/* Arguments 1 and 2: scales and zero points, `count` of each. */
+/* Checks arguments 1 and 2, the scales and zero points, which have `count` elements each. */
 static bool check_points(const Node *n, Dim count, Diag *d)
 {
     for (int i = 1; i < 3; i++) {
@@ -303,7 +303,8 @@ static bool is_byte(EtcDtype t)
     return t == ETC_U8 || t == ETC_I8;
 }
 
-/* A vector of one number per channel, or none where that may be. */
+/* Checks that an argument is a vector with a number for each channel, or that it is optional and
+ * left out. */
 static bool check_vector(const Node *n, const char *name, bool is_optional, EtcDtype dtype,
                          Dim channels, Diag *d)
 {
@@ -350,7 +351,8 @@ static bool check_number(const Node *n, const char *name, int64_t lo, int64_t hi
                        lo, hi));
 }
 
-/* The result: floats, or integers with a scale, a zero point and a range of theirs. */
+/* Checks the arguments about the result, which is floats, or integers with a scale, a zero point
+ * and a range. */
 static bool check_output(const Node *n, EtcDtype *dtype, Diag *d)
 {
     double scale;
@@ -388,7 +390,8 @@ bool check_integers(const Node *n, Dim channels, Dim k, EtcDtype *dtype, Diag *d
            check_number(n, "zero_point", least, least + 255, d) && check_output(n, dtype, d);
 }
 
-/* The mean of a window, at most 65536 pixels: their sum is exact as a float. */
+/* Infers the mean of a window, which has at most 65536 pixels so that their sum is exact as a
+ * float. */
 bool infer_integer_avg_pool(const Node *n, Type *out, Diag *d)
 {
     double by;
@@ -427,7 +430,8 @@ bool infer_integer_linear(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, dtype, x.rank, dim, d);
 }
 
-/* The table of a softmax is a constant of falling powers of which a row's sum stays in 32 bits. */
+/* Checks the table of a softmax.  It must be a constant in which no power is above the first, and
+ * the sum of a row must fit into 32 bits. */
 static bool check_powers(const Node *n, Dim row, Diag *d)
 {
     const int i = arg_find(n, "table");
@@ -472,7 +476,7 @@ static bool are_bytes(const Node *n, EtcDtype x, EtcDtype y, Diag *d)
                       dtype_name(x));
 }
 
-/* A zero point of a value with that dtype. */
+/* Checks that an argument is a zero point for values of this dtype. */
 static bool check_zero(const Node *n, const char *name, EtcDtype dtype, Diag *d)
 {
     const int64_t least = dtype == ETC_U8 ? 0 : -128;
@@ -499,7 +503,8 @@ bool infer_integer_matmul(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, dtype, 3, dim, d);
 }
 
-/* Constants of channels that lie within [-most, most]. */
+/* Checks that an argument is a constant with a number for each channel, all within [-most, most].
+ */
 static bool check_known(const Node *n, const char *name, int64_t count, double most, Diag *d)
 {
     const int i = arg_find(n, name);

@@ -33,7 +33,7 @@ static bool fill_in(const Node *n, Dim total, Dim *size, int count, Diag *d)
         if (dim_upper(size[i]) < -1)
             return diag_error(d, n->loc, "size %d is %s", i, dim_text(p, size[i]));
     }
-    /* if there are no elements, -1 could be any size */
+    /* if there are no elements, -1 could stand for any size */
     bool fits = hole >= 0 ? dim_at_least(n, rest, DIM(1)) : dims_match(n, total, rest);
     if (fits && hole >= 0) {
         Dim over = dim_mod(p, total, rest);
@@ -54,7 +54,8 @@ bool infer_view(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, count, size, d);
 }
 
-/* The bytes stay, so the last axis gets as many elements as they are. */
+/* The number of bytes does not change, so the size of the last axis changes with the size of an
+ * element. */
 bool infer_view_dtype(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -122,7 +123,8 @@ bool infer_unflatten(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, rank, dim, d);
 }
 
-/* The axes that argument `i` names, an int or a list: bit per axis.  Each at most once. */
+/* Sets *axes to the axes that argument `i`, an int or a list, names: one bit per axis.  No axis may
+ * occur twice. */
 static bool get_axes(const Node *n, int i, int rank, unsigned *axes, Diag *d)
 {
     int count = n->arg[i].kind == ARG_LIST ? n->arg[i].list.n : 1, axis;
@@ -233,7 +235,7 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, count, size, d);
 }
 
-/* The argument `index` counts from the end where it is negative. */
+/* Checks the argument `index`, which counts from the end if it is negative. */
 static bool check_index(const Node *n, Dim size, Diag *d)
 {
     Program *p = program_of(n);
@@ -245,7 +247,7 @@ static bool check_index(const Node *n, Dim size, Diag *d)
                        dim_text(p, size)));
 }
 
-/* The type of x, and its sizes without the axis that the node selects along. */
+/* Reads x, and its sizes without the axis that the node selects along. */
 static bool select_sizes(const Node *n, Type *x, Dim *dim, Diag *d)
 {
     int axis;
@@ -264,7 +266,7 @@ bool infer_select(const Node *n, Type *out, Diag *d)
     return select_sizes(n, &x, dim, d) && set_tensor(n, out, x.dtype, x.rank - 1, dim, d);
 }
 
-/* A bound of a slice, counted from the end where negative, moved into 0 .. size. */
+/* Reads a bound of a slice and moves it into 0 .. size.  A negative bound counts from the end. */
 static bool get_bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v, Diag *d)
 {
     Program *p = program_of(n);
@@ -285,7 +287,7 @@ static bool get_bound(const Node *n, int i, Dim size, Dim otherwise, Dim *v, Dia
     return true;
 }
 
-/* length elements of an axis */
+/* Infers narrow, which takes `length` elements of an axis. */
 bool infer_narrow(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -307,7 +309,7 @@ bool infer_narrow(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* The sizes of a slice; arguments at, at + 1, ..: axis, start, end, step. */
+/* Computes the sizes of a slice, whose arguments at, at + 1, ... are axis, start, end and step. */
 static bool slice_sizes(const Node *n, int at, Type x, Dim *dim, Diag *d)
 {
     Program *p = program_of(n);
@@ -335,7 +337,7 @@ bool infer_slice(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* x with a part of these sizes replaced by the second argument. */
+/* Infers x with a part of these sizes replaced by `src`. */
 static bool scattered(const Node *n, Type x, int rank, const Dim *dim, Type *out, Diag *d)
 {
     Type src;
@@ -349,7 +351,7 @@ static bool scattered(const Node *n, Type x, int rank, const Dim *dim, Type *out
     return set_tensor(n, out, x.dtype, x.rank, x.dim, d);
 }
 
-/* slice_scatter(self, src, dim, start, end, step) */
+/* Infers slice_scatter(self, src, dim, start, end, step). */
 bool infer_slice_scatter(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -358,7 +360,7 @@ bool infer_slice_scatter(const Node *n, Type *out, Diag *d)
            scattered(n, x, x.rank, dim, out, d);
 }
 
-/* select_scatter(self, src, dim, index) */
+/* Infers select_scatter(self, src, dim, index). */
 bool infer_select_scatter(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -368,7 +370,7 @@ bool infer_select_scatter(const Node *n, Type *out, Diag *d)
 
 /* -- joins and borders ---------------------------------------------------------------- */
 
-/* torch.cat leaves out tensors of shape [0]. */
+/* Returns whether torch.cat leaves out a tensor, as it does with those of shape [0]. */
 static bool is_void(Type t)
 {
     return t.rank == 1 && dim_equal(t.dim[0], DIM(0));
@@ -416,7 +418,8 @@ bool infer_cat(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, (EtcDtype)dtype, first.rank, dim, d);
 }
 
-/* Negative padding is applied first, as in torch: an axis must have what is cut off. */
+/* Negative padding is applied first, as in torch, so the axis must have as many elements as are cut
+ * off. */
 static bool pad_axis(const Node *n, Dim before, Dim behind, Dim *size, int axis, Diag *d)
 {
     Program *p = program_of(n);
@@ -471,7 +474,7 @@ bool infer_full_like(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, dtype_or(n, x.dtype), x.rank, x.dim, d);
 }
 
-/* ceil((end - start) / step), of plain numbers in double as torch does. */
+/* Computes ceil((end - start) / step).  Plain numbers are computed in double, as torch does. */
 static bool arange_count(const Node *n, const int at[3], Dim *count, Diag *d)
 {
     Program *p = program_of(n);
@@ -502,7 +505,7 @@ static bool arange_count(const Node *n, const int at[3], Dim *count, Diag *d)
     return true;
 }
 
-/* (end), (start, end), (start, end, step) */
+/* Infers arange(end), arange(start, end) and arange(start, end, step). */
 bool infer_arange(const Node *n, Type *out, Diag *d)
 {
     int n_numbers = arg_find(n, "start") < 0 ? 1 : arg_find(n, "step") < 0 ? 2 : 3;
@@ -529,7 +532,7 @@ bool infer_sym_size(const Node *n, Type *out, Diag *d)
     return true;
 }
 
-/* The element of a tensor that has one, as a Python number. */
+/* Infers item, the only element of a tensor as a Python number. */
 bool infer_item(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -560,15 +563,14 @@ static bool number_type(const Node *n, int i, Type *out)
     return out->is_none || out->rank == SCALAR;
 }
 
-/* The argument itself. */
+/* Infers etc.constant, whose result is its argument. */
 bool infer_constant(const Node *n, Type *out, Diag *d)
 {
     return number_type(n, 0, out) ||
            diag_error(d, n->loc, "%s is a tensor, expected a number", arg_name(n, 0));
 }
 
-/* Returns the size that a prim op computes from two sizes that are known; DIM_BAD where it computes
- * none. */
+/* Returns the size that a prim op computes from two known sizes; DIM_BAD: the op computes none. */
 static Dim computed(Program *p, OpId op, Dim a, Dim b)
 {
     switch (op) {
@@ -589,7 +591,7 @@ static Dim computed(Program *p, OpId op, Dim a, Dim b)
     }
 }
 
-/* Arithmetic on numbers: int where both are. */
+/* Infers arithmetic on two numbers.  The result is an int if both are. */
 bool infer_number(const Node *n, Type *out, Diag *d)
 {
     Program *p = program_of(n);
@@ -606,7 +608,7 @@ bool infer_number(const Node *n, Type *out, Diag *d)
 
 /* -- reductions ----------------------------------------------------------------------- */
 
-/* 1: takes the largest of something, -1: the least. */
+/* Returns 1 if the operator takes the largest of something, -1 if it takes the least, else 0. */
 static int is_extreme(OpId op)
 {
     return op == OP_AMAX || op == OP_ARGMAX || op == OP_MAX || op == OP_MAX_DIM   ? 1
@@ -614,7 +616,7 @@ static int is_extreme(OpId op)
                                                                                   : 0;
 }
 
-/* No axes, an empty list or none: all of them. */
+/* Sets the result of a reduction.  Without axes, or with an empty list, it reduces all axes. */
 static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
 {
     int at = arg_find(n, "dim"), keep = arg_find(n, "keepdim"), rank = 0;
@@ -634,7 +636,7 @@ static bool reduced(const Node *n, Type x, EtcDtype dtype, Type *out, Diag *d)
     return set_tensor(n, out, dtype, rank, dim, d);
 }
 
-/* A sum of integers or bools is i64; a maximum keeps its dtype. */
+/* The sum of integers or bools is i64.  A maximum keeps its dtype. */
 bool infer_reduce(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -656,7 +658,7 @@ bool infer_reduce_float(const Node *n, Type *out, Diag *d)
     return reduced(n, x, dtype, out, d);
 }
 
-/* any and all: bool, of u8 u8. */
+/* Infers any and all.  Their result is u8 for u8, else bool. */
 bool infer_any(const Node *n, Type *out, Diag *d)
 {
     Type x;
@@ -664,7 +666,7 @@ bool infer_any(const Node *n, Type *out, Diag *d)
            reduced(n, x, x.dtype == ETC_U8 ? ETC_U8 : ETC_BOOL, out, d);
 }
 
-/* The largest or the least, its place, or both. */
+/* Infers the largest or the least element, its index, or both. */
 bool infer_order(const Node *n, Type *out, Diag *d)
 {
     Type x;

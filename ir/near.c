@@ -1,8 +1,8 @@
-/* near.c -- which of the names that there are a wrong one was meant to be.
+/* near.c -- guesses which of the known names a wrong name was meant to be.
  *
- * A name is near where few edits make one of the other: a letter more, less or another, or two
- * neighbours swapped, each once for three letters, and three at most.  Of long names it is what
- * lies between their common ends that is compared. */
+ * Two names are similar if few edits turn one into the other.  An edit adds, removes or replaces a
+ * letter, or swaps two neighbours.  One edit is allowed for each three letters, and at most three
+ * in all.  The letters that both names have at their start and at their end are not compared. */
 #include "ir/ir.h"
 #include <string.h>
 
@@ -13,7 +13,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Edits between texts of n and m letters.  Rows of the table are kept in turn. */
+/* Returns the number of edits between texts of n and m letters.  Only three rows of the table are
+ * kept. */
 static int edits(const char *a, int n, const char *b, int m)
 {
     int row[3][MAX_MIDDLE + 1];
@@ -33,7 +34,7 @@ static int edits(const char *a, int n, const char *b, int m)
     return row[n % 3][m];
 }
 
-/* Edits between two names, FAR where they are not near. */
+/* Returns the number of edits between two names; FAR: they are not similar. */
 static int distance(const char *a, size_t n, const char *b, size_t m)
 {
     size_t longer = n > m ? n : m, shorter = n + m - longer;
@@ -68,7 +69,7 @@ const char *near_text(Arena *a, const Near *n)
     return n->best ? arena_printf(a, "; did you mean '%s'?", n->best) : "";
 }
 
-/* The name between the namespace and the overload. */
+/* Returns the part of a name between the namespace and the overload. */
 static const char *stem(const char *target, size_t *n)
 {
     const char *from = strchr(target, '.');

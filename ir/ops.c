@@ -87,11 +87,11 @@ bool op_mutates(OpId op)
     return op_info[op].mutates;
 }
 
-/* Written by hand, as strspn builds a table of the set at each call and names are asked for by the
- * thousand. */
+/* This is written by hand, because strspn builds a table of the set at each call, and thousands of
+ * names are checked. */
 bool text_is_name(const char *s, char also)
 {
-    /* bit c % 32 of word c / 32: digits, capital letters and '_', small letters */
+    /* bit c % 32 of word c / 32 stands for c: digits, capital letters and '_', small letters */
     static const uint32_t set[8] = {0, 0x03ff0000, 0x87fffffe, 0x07fffffe};
     if (!*s)
         return false;

@@ -1,7 +1,8 @@
 /* outline.c -- moves nodes of a graph into the body of one node, which replaces them. */
 #include "ir/ir.h"
 
-/* Constant states are seen from everywhere; all else the body reads is its input. */
+/* Returns what v is inside the body.  The body reads constant states itself; every other value
+ * becomes an input. */
 static Value *inner_value(Outline *o, Value *v)
 {
     if (o->inner[v->index])

@@ -53,7 +53,7 @@ Graph *region_planned(const Node *n, const Graph *g)
     return region_has_places(n) ? region_next(n, g) : NULL;
 }
 
-/* Operands are the lists of tensors of the schema, one behind the other. */
+/* Returns operand i.  The operands are the schema's lists of tensors, one list after the other. */
 static const Arg *operand_arg(const Node *n, int *i)
 {
     const Schema *s = node_schema(n);
@@ -139,7 +139,7 @@ Node *walk_next(const Graph *top, const Node *n)
     }
 }
 
-/* g, or the first of the graphs nested in it: that which holds none. */
+/* Returns the first graph nested in g that has no nested graphs itself, or g. */
 static Graph *innermost(Graph *g)
 {
     for (const Node *n = g->first; n;) {
@@ -150,7 +150,7 @@ static Graph *innermost(Graph *g)
     return g;
 }
 
-/* The first graph behind the nested one g in the order of program_next. */
+/* Returns the graph that comes after the nested graph g in the order of program_next. */
 static Graph *behind_nested(const Graph *g)
 {
     assert(g->owner);

@@ -38,7 +38,7 @@ typedef struct Sum { /* an expression in the making */
     Term term[MAX_TERMS];
 } Sum;
 
-/* A sum of nothing, which no program makes: any integer is a size of its own. */
+/* An empty sum, which no program makes, because an integer is a size without an expression. */
 static const Expr bad = {.constant = INT64_MIN};
 const Dim DIM_BAD = {&bad, 0};
 
@@ -200,7 +200,7 @@ static void sum_term(Sum *s, Term t)
     s->term[i] = t;
 }
 
-/* s += factor * d */
+/* Adds factor * d to *s. */
 static void sum_dim(Sum *s, Dim d, int64_t factor)
 {
     int64_t c;
@@ -309,7 +309,8 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
-/* t / d where d's factors are among t's and its coefficient divides t's */
+/* Sets *out to t / d.  Returns false unless d's factors are among t's and its coefficient divides
+ * t's. */
 static bool term_div(const Term *t, const Term *d, Term *out)
 {
     if ((t->coef == INT64_MIN && d->coef == -1) || t->coef % d->coef)
@@ -325,7 +326,8 @@ static bool term_div(const Term *t, const Term *d, Term *out)
     return k == d->n;
 }
 
-/* Splits a = q * b + r, moving every term that b divides into q.  Exact where r is 0. */
+/* Splits a into q * b + r: every term that b divides goes into q.  The division is exact if r is 0.
+ */
 static void split(Dim a, Dim b, Sum *q, Sum *r)
 {
     assert(b.expr ? b.expr->n == 1 : b.value != 0);
@@ -372,8 +374,8 @@ static bool is_remainder(Dim rest, Dim b)
     return lo >= 0 && hi < b_lo;
 }
 
-/* floor((floor(x / c) + k) / b) = floor((x + k c) / (c b)), as sympy writes it too; false where
- * a is no such quotient. */
+/* Computes floor((floor(x / c) + k) / b) as floor((x + k c) / (c b)), which sympy writes too.
+ * Returns false if a is not such a quotient. */
 static bool divide_twice(Program *p, Dim a, Dim b, Dim *out)
 {
     const Term *t = a.expr && a.expr->n == 1 ? &a.expr->term[0] : NULL;
@@ -396,8 +398,8 @@ static bool lies_between_multiples(Dim x, Dim n, int64_t *q)
     return *q == floor_div(hi, n.value);
 }
 
-/* The quotient of what `split` left: a number if x lies between two multiples of a constant n, and
- * -floor((x + n - 1) / n) in place of floor(-x / n). */
+/* Returns the quotient of what `split` left over.  It is a number if x lies between two multiples
+ * of a constant n.  For a negative x, floor(-x / n) is written as -floor((x + n - 1) / n). */
 static Dim quotient(Program *p, Dim x, Dim n)
 {
     int64_t q;
@@ -410,7 +412,7 @@ static Dim quotient(Program *p, Dim x, Dim n)
     return atom(p, (Atom){.kind = F_FLOORDIV, .a = x, .b = n});
 }
 
-/* The term t without its k-th factor. */
+/* Returns the term t without its k-th factor. */
 static Dim other_factors(Program *p, const Term *t, int k)
 {
     Sum s = {.n = 1, .term[0] = {.coef = t->coef}};
@@ -440,8 +442,8 @@ static Dim without_term(Program *p, Dim a, int i)
     return dim_sub(p, a, intern(p, &lone));
 }
 
-/* s + f mod(x, n) ==> (s + f x) - f n floor(x / n) where the symbols of f x cancel in s.  Returns
- * false where no term is such a mod. */
+/* Rewrites s + f mod(x, n) ==> (s + f x) - f n floor(x / n) if the symbols of f x cancel in s.
+ * Returns false if no term is such a mod. */
 static bool expand_mod(Program *p, Dim a, Dim *out)
 {
     for (int i = 0; a.expr && i < a.expr->n; i++)
@@ -467,8 +469,8 @@ Dim dim_expand(Program *p, Dim d)
     return d;
 }
 
-/* A symbolic divisor that may be 0 is taken as nonzero where the division comes out even: the
- * quotient of sizes like (%n*4) // %n.  Otherwise it is refused. */
+/* A symbolic divisor that may be 0 is assumed to be nonzero if the division comes out even, as in
+ * (%n*4) // %n.  Otherwise the division is refused. */
 Dim dim_floordiv(Program *p, Dim a, Dim b)
 {
     if (!can_divide(a, b))
@@ -496,7 +498,8 @@ Dim dim_floordiv(Program *p, Dim a, Dim b)
     return dim_add(p, whole, quotient(p, rest, b));
 }
 
-/* mod(s + f mod(x, m), n) ==> mod(s + f x, n) where n divides m.  False where there is none. */
+/* Rewrites mod(s + f mod(x, m), n) ==> mod(s + f x, n) if n divides m.  Returns false if there is
+ * no such term. */
 static bool mod_twice(Program *p, Dim a, Dim b, Dim *out)
 {
     for (int i = 0; !b.expr && i < a.expr->n; i++)
@@ -608,7 +611,7 @@ static int64_t clamped_div(int64_t a, int64_t b)
     return floor_div(a, b);
 }
 
-/* A divisor's range does not hold 0 (can_divide). */
+/* The range of a divisor does not contain 0, as can_divide has checked. */
 static Range range_div(Range a, Range b)
 {
     assert(b.lo > 0 || b.hi < 0);

@@ -36,7 +36,7 @@ static inline void sip_word(Sip *s, uint64_t word)
     s->a ^= word;
 }
 
-/* The last n bytes, less than 8, as the lower ones of a word. */
+/* Returns the last n bytes, less than 8, as the lower bytes of a word. */
 static inline uint64_t last_bytes(const uint8_t *p, size_t n)
 {
     uint64_t word = 0;
@@ -75,7 +75,7 @@ uint64_t table_hash(const uint64_t secret[2], const void *key, size_t n)
 
 /* -- rows -------------------------------------------------------------------------------- */
 
-/* The row of the key, or the free one it belongs to. */
+/* Returns the row of the key, or the free row that it would take. */
 static inline TableRow *find_row(const Table *t, const void *key, size_t n, uint32_t hash)
 {
     size_t mask = t->cap - 1;

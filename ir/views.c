@@ -16,7 +16,7 @@ static Value *value_or_null(const Node *n, const char *name)
     return has(n, name) ? arg_value(n, name) : NULL;
 }
 
-/* The first of two names that the row has. */
+/* Returns the value of the first of two arguments that the row has. */
 static Value *either(const Node *n, const char *a, const char *b)
 {
     return arg_value(n, has(n, a) ? a : b);
@@ -311,7 +311,8 @@ bool norm_read(const Node *n, Norm *v)
 
 /* -- moves ------------------------------------------------------------------------------------- */
 
-/* A bound counted from the end where negative, moved into 0 .. size; false: its sign is open. */
+/* Reads a bound of a slice and moves it into 0 .. size.  A negative bound counts from the end.
+ * Returns false if its sign is not known. */
 static bool bound(const Node *n, const char *name, Dim size, Dim otherwise, Dim *v)
 {
     Program *p = n->graph->program;
