@@ -56,8 +56,8 @@ static bool is_scaling(const Node *n)
 
 /* -- what is to be had ------------------------------------------------------------------------- */
 
-/* Beside what all kernels have: products of two activations, norms, softmax, and what scales by
- * numbers that are known. */
+/* Returns whether n is one of the nodes that only kernels in fixed point compute in integers:
+ * products of two activations, norms, softmax, and products with known numbers. */
 static bool has_fixed_point(const Node *n)
 {
     Norm m;
@@ -148,7 +148,8 @@ static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
 
 /* -- settling ---------------------------------------------------------------------------------- */
 
-/* Groups are runs of a row of weights; other weights get a scale per result. */
+/* Returns whether the weights of n can have groups, which are runs of a row.  Other weights get a
+ * scale per result. */
 static bool groups_fit(const Node *n, const QuantFormat *f)
 {
     Weighted v;
@@ -201,8 +202,8 @@ static bool is_loose(const Node *n, const QuantJob *job)
     return s && statistics_loosens(s, n->out[0]->name);
 }
 
-/* Settles how a node is computed, as far as that takes no scales that are known beforehand: those
- * are the walks' matter. */
+/* Settles how a node is computed, as far as that does not depend on scales that are known
+ * beforehand, which the two walks decide. */
 static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
 {
     NodePlan p = {.choice = recipe_choice(job->recipe, n, b)};
@@ -251,7 +252,8 @@ static const Node *sole_user(const Annotation *a, const Value *v)
                                                                              : NULL;
 }
 
-/* A clamp or curve of n's result becomes part of n, with n's operands alone to be scaled. */
+/* Makes a clamp or curve that reads n's result a part of n.  Only the operands of n then need
+ * scales. */
 static void join(Annotation *a, const Node *n, unsigned spec)
 {
     NodePlan *p = plan_of(a, n), *next;
@@ -309,7 +311,7 @@ static bool has_point(const Node *n, int in)
     return !is_fixed(n->in[in]) && is_f32(n->in[in]) && n->in[in]->type.rank >= 0;
 }
 
-/* Each set of values gets a point, once a node wants one of them. */
+/* Makes a point for the set of values that v belongs to, unless the set has one. */
 static void want(Annotation *a, int *set, const Value *v, const NodePlan *p)
 {
     assert(p->mode == MODE_STATIC);
@@ -357,7 +359,7 @@ Point *point_of(const Annotation *a, const Value *v)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-/* Returns whether the search for the fewest layers to keep in floats has kept n so. */
+/* Returns whether the search for the fewest float layers has decided that n stays float. */
 static bool stays_in_floats(const Node *n, const QuantJob *job)
 {
     const Statistics *keep = job->keep ? job->keep : job->statistics;
@@ -388,7 +390,8 @@ void annotation_tell(const Annotation *a, const QuantJob *job)
     }
 }
 
-/* The walk forwards.  `wants` marks nodes that could be computed in integers but are not. */
+/* Walks forwards and decides about each node.  `wants` marks nodes that could be computed in
+ * integers but are not. */
 static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
 {
     for (const Node *n = a->g->first; n; n = n->next) {
@@ -403,14 +406,15 @@ static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
     }
 }
 
-/* A part's values may span far less than the whole's: floats are parted before they are rounded. */
+/* The values of a part may span much less than those of the whole, so floats are split before they
+ * are rounded. */
 static bool is_part(const Node *n)
 {
     return n->op == OP_SLICE || n->op == OP_SELECT_INT;
 }
 
-/* The walk backwards: nodes that move values are computed in integers if none of their readers
- * needs floats. */
+/* Walks backwards: a node that moves values is computed in integers if none of its readers needs
+ * floats. */
 static void spread(Annotation *a, const unsigned *spec, const bool *wants)
 {
     for (const Node *n = a->g->last; n; n = n->prev) {
@@ -437,8 +441,8 @@ static void annotate_once(Annotation *a, const QuantJob *job, const bool *refuse
     make_points(a, spec);
 }
 
-/* Annotates anew as long as nodes would gain no time by integers: these stay in floats, and with
- * them the nodes that want only integers. */
+/* Annotates again as long as there are nodes that gain no time by integers.  These stay in floats,
+ * and so do nodes that are in integers only because of them. */
 Annotation annotate(Graph *g, const QuantJob *job, Arena *arena)
 {
     Annotation a = {.g = g, .arena = arena, .uses = graph_uses(g, arena), .n_values = g->n_values};

@@ -12,7 +12,7 @@ typedef struct Range {
     float lo, hi;
 } Range;
 
-/* One sample of a run.  The place (turn_enter) of a point is its number; the places of moments
+/* The state of one sample.  A point's number is its place for turn_enter; the places of moments
  * follow those of points. */
 typedef struct Look {
     const struct Walk *walk;
@@ -43,7 +43,7 @@ bool all_finite(const float *x, int64_t n, int64_t *bad)
     return true;
 }
 
-/* Averages that move depend on the order of samples, all else of points does not. */
+/* A moving average depends on the order of the samples; nothing else that a point collects does. */
 static bool see_point(Look *l, const Value *v, Point *p, const EtcTensor *t, int64_t n,
                       int64_t *bad)
 {
@@ -161,8 +161,8 @@ static bool run_samples(Annotation *a, const QuantJob *job, Part part, Diag *d)
     return ok;
 }
 
-/* Scale and zero point such that -128 to 127 cover the range, 0 among it; as torch's observers
- * choose them. */
+/* Sets scale and zero point such that -128 to 127 cover the range and 0 is exact, as torch's
+ * observers do. */
 static void set_scale(Point *p)
 {
     assert(p->lo <= 0 && p->hi >= 0);
@@ -289,7 +289,8 @@ static bool is_coarse(const Annotation *a, const Value *v)
                (double)COARSE_DB;
 }
 
-/* Nodes that read or make such values and could do without; NULL: none. */
+/* Returns the nodes that read or make such values and could have scales at run time; NULL: there
+ * are none. */
 static Statistics *find_loose(const Annotation *a)
 {
     Statistics *s = statistics_new(a->g->program->arena, 0);
@@ -325,8 +326,8 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
                       a->g->name ? a->g->name : "", job->recipe->file, what);
 }
 
-/* Reads the moments that an earlier run came to.  Returns false where they do not fit: then the run
- * is as good as none. */
+/* Reads the moments of an earlier run.  Returns false if they do not fit; then the samples are run
+ * again. */
 static bool read_again(const Annotation *a, QuantJob *job)
 {
     const bool ok = moments_read(a, job->checkpoint->from, &(Diag){0});

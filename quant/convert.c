@@ -183,7 +183,7 @@ static Value *weight_of_channels(Convert *c, Node *n, const Value *w, const Ints
                           (int64_t)axis, (int64_t)k->lo, (int64_t)k->hi, ETC_I8));
 }
 
-/* Groups are the rows of a matrix; behind dequantize they lie as the weights do. */
+/* Groups are the rows of a matrix.  After dequantize they are viewed with the weight's sizes. */
 static Value *weight_of_groups(Convert *c, Node *n, const Value *w, const Ints *k)
 {
     const Dim dim[2] = {DIM(k->n), DIM(k->inner)};
@@ -239,7 +239,7 @@ static Value *product(Convert *c, Node *n, Value *x, Value *y)
     return x && y ? first(c, build(c->g, n, n->loc, OP_MUL_TENSOR, c->d, "vv", x, y)) : NULL;
 }
 
-/* Each group of a row has a scale: x [.., groups * group] times [.., groups]. */
+/* Multiplies each group of a row by its scale: x [.., groups * group] by [.., groups]. */
 static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t groups)
 {
     const Type t = n->out[0]->type;
@@ -255,7 +255,7 @@ static Value *scaled_groups(Convert *c, Node *n, Value *x, Value *scale, int64_t
     return viewed(c, n, product(c, n, x, viewed(c, n, scale, t.rank + 1, dim)), t.rank, t.dim);
 }
 
-/* Rows of the table are taken as they are kept, and only they become floats. */
+/* Looks up rows of the table as integers, and converts only these rows to floats. */
 static Value *rows_of_table(Convert *c, Node *n, const NodePlan *p)
 {
     const Value *w = arg_value(n, "weight");

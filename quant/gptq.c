@@ -44,7 +44,7 @@ static Column *columns_of(const double *gram, int64_t n, Arena *a)
     return c;
 }
 
-/* The lower factor of a symmetric matrix's lower triangle, in its place. */
+/* Replaces the lower triangle of a symmetric matrix by its lower Cholesky factor. */
 static bool cholesky(double *a, int64_t n, Arena *tmp)
 {
     double *column = NEW(tmp, double, n + 1);
@@ -62,7 +62,7 @@ static bool cholesky(double *a, int64_t n, Arena *tmp)
     return true;
 }
 
-/* The inverse of a lower triangle, row by row. */
+/* Returns the inverse of a lower triangle, computed row by row. */
 static double *inverse(const double *l, int64_t n, Arena *tmp)
 {
     double *to = NEW(tmp, double, n * n);
@@ -78,7 +78,8 @@ static double *inverse(const double *l, int64_t n, Arena *tmp)
     return to;
 }
 
-/* X^T X, both triangles, with a share of its mean diagonal on the diagonal. */
+/* Returns X^T X with both triangles.  A share of the mean of its diagonal is added to the diagonal.
+ */
 static double *damped(const double *gram, int64_t n, double share, Arena *to)
 {
     double *h = NEW(to, double, n * n), trace = 0;
@@ -91,8 +92,8 @@ static double *damped(const double *gram, int64_t n, double share, Arena *to)
     return h;
 }
 
-/* Row j of U, from column j on.  With the order of columns reversed, U is the inverse of the lower
- * factor of X^T X: no inverse of the whole is made. */
+/* Computes row j of U from column j on.  With the columns in reverse order, U is the inverse of the
+ * lower factor of X^T X, so the inverse of the whole matrix is not needed. */
 static double *upper_factor(const double *h, int64_t n, const Column *c, Arena *to, Arena *tmp)
 {
     double *a = NEW(tmp, double, n * n);
@@ -120,7 +121,8 @@ static void round_column(Ints *k, double *row, const double *u, int64_t j, int64
         row[i] -= e * u[i];
 }
 
-/* The part of X^T X's mean diagonal that is added to the diagonal, since samples are few. */
+/* The share of the mean of X^T X's diagonal that is added to the diagonal, because there are few
+ * samples. */
 #define DAMP 0.01
 
 static struct GptqBlock factor_of(const double *gram, int64_t n, bool is_coarse, Arena *a)
@@ -151,8 +153,9 @@ static void add_row(double *to, double by, const double *row, int64_t n)
         to[i] += by * row[i];
 }
 
-/* One row's integers in a block, rounded before.  slope: as many numbers, h times the
- * error, half of how much the products' squared error rises by each. */
+/* Improves the integers of one row in a block after they were rounded.  slope has a number for
+ * each: h times the error, which is half of how fast the squared error of the products grows with
+ * it. */
 static void polish(Ints *k, const float *w, int64_t at, const struct GptqBlock *f, int64_t n,
                    double *slope)
 {
@@ -175,7 +178,8 @@ static void polish(Ints *k, const float *w, int64_t at, const struct GptqBlock *
     }
 }
 
-/* The columns of one block in some rows, which lie `step` apart; work: as many numbers. */
+/* Rounds the columns of one block in some rows, which lie `step` apart.  `work` has room for as
+ * many numbers. */
 static void round_rows(Ints *k, const float *w, int64_t at, int64_t rows, int64_t step,
                        const struct GptqBlock *f, int64_t n, double *work)
 {

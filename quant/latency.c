@@ -18,7 +18,7 @@ typedef struct Choice {
     Cut *cut;
 } Choice;
 
-/* In picoseconds. */
+/* Converts seconds to picoseconds. */
 static int64_t price(double seconds)
 {
     return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
@@ -31,8 +31,7 @@ static bool has_times(const Backend *b)
 
 /* -- scales that are known --------------------------------------------------------------------- */
 
-/* Returns the node that n is part of, whose side of the cut is n's too; n itself where it is part
- * of none. */
+/* Returns the node that n is a part of, or n itself.  Both are on the same side of the cut. */
 static const Node *leader(const Choice *c, const Node *n)
 {
     const NodePlan *p = plan_of(c->a, n);
@@ -66,7 +65,8 @@ static void add_value(Choice *c, const Value *v, const Backend *b, int n_all, in
     }
 }
 
-/* Values that a candidate makes or reads, each once; without a cut they are counted. */
+/* Calls add_value once for each value that a candidate makes or reads.  Without a cut it only
+ * counts them. */
 static void each_value(Choice *c, int n_all)
 {
     int aux = c->n;

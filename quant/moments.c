@@ -53,7 +53,7 @@ const Moments *moments_of(const Annotation *a, const Node *n)
     return m && m->axis == w.x_axis ? m : NULL;
 }
 
-/* Statistics outlive the annotation. */
+/* The sums lie in the arena of the program, because statistics outlive the annotation. */
 void moments_begin(const Annotation *a)
 {
     for (int v = 0; a->moments && v < a->n_values; v++)
@@ -61,7 +61,8 @@ void moments_begin(const Annotation *a)
             p->gram = p->gram ? p->gram : NEW(a->g->program->arena, double, products_count(p));
 }
 
-/* One channel of n values in lanes, which compilers turn into vectors. */
+/* The number of lanes in which a channel of n values is summed; compilers turn lanes into vectors.
+ */
 enum { LANES = 8 };
 
 static void see_channel(Moments *m, const float *x, int64_t c, int64_t n)
@@ -91,7 +92,7 @@ static void see_channel(Moments *m, const float *x, int64_t c, int64_t n)
     m->magnitude[c] = most[0];
 }
 
-/* Channels of one value each. */
+/* Adds a row that has one value for each channel. */
 static void see_row(Moments *m, const float *x)
 {
     for (int64_t c = 0; c < m->n; c++) {
@@ -161,7 +162,7 @@ static const char *part_key(int nth, Arena *a)
     return arena_printf(a, "part.products%d", nth);
 }
 
-/* Lower triangles alone. */
+/* Returns the number of elements in the lower triangles, which alone are kept. */
 static int n_kept(const Products *p)
 {
     return (int)(p->blocks * (p->n * (p->n + 1) / 2));

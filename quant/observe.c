@@ -134,7 +134,8 @@ static double left_of(const Histogram *h, int i)
     return ((double)h->base + i) * (double)power_of_two(h->exponent);
 }
 
-/* The value below which a part q of all lies, as if each bin's were spread evenly over it. */
+/* Returns the value below which the part q of all values lies, if the values of each bin are spread
+ * evenly over it. */
 static double quantile(const Histogram *h, int n_bins, double q)
 {
     double want = q * (double)h->total, below = 0;
@@ -166,7 +167,7 @@ Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int chann
     return o;
 }
 
-/* Index of the first NaN or infinity, or n. */
+/* Returns the index of the first NaN or infinity; n: there is none. */
 static int64_t first_bad(const float *x, int64_t n)
 {
     enum { BLOCK = 256 };
@@ -233,8 +234,8 @@ static void see_range(Observer *o, int c)
         hist_cover(&o->hist[c], o->seen[c], o->n_bins);
 }
 
-/* Looks for numbers that are not finite, and for the range, in one go through memory.  False:
- * x[*bad] is none. */
+/* Looks for numbers that are not finite and updates the range, in one pass over the memory.
+ * Returns false if x[*bad] is not finite. */
 static bool range_if_finite(const float *x, int64_t n, Range *r, int64_t *bad)
 {
     enum { BLOCK = 4096 };
@@ -290,7 +291,7 @@ static Levels levels_of(double lo, double hi, int quant_min, int quant_max, bool
     return (Levels){first, first + ((double)quant_max - quant_min) * step, step};
 }
 
-/* The integral of the squared error from l->first to x. */
+/* Returns the integral of the squared error from l->first to x. */
 static double error_until(const Levels *l, double x)
 {
     double cube = l->step * l->step * l->step / 12; /* from one level to the next */
@@ -330,7 +331,7 @@ static void try_range(Search *s, double lo, double hi)
     }
 }
 
-/* First both ends together, then each with the other held. */
+/* Searches both ends together first, then each end while the other one is fixed. */
 static void search_mse(Search *s)
 {
     double lo = s->lo, hi = s->hi;
@@ -385,7 +386,7 @@ static int64_t cell_of(const Histogram *h, const Cells *c, int bin)
     return k < 0 ? 0 : k < c->n ? k : c->n - 1;
 }
 
-/* Bins whose centre lies in [lo, hi]; from > to: none. */
+/* Returns the bins whose centres lie in [lo, hi]; from > to: there are none. */
 static Cells cells_of(const Histogram *h, int used, double lo, double hi, int64_t n)
 {
     assert(lo < hi && n > 0);
@@ -436,10 +437,10 @@ static double divergence(const Histogram *h, const Cells *c, int used)
     return d;
 }
 
-/* Zero is always a quantization level, so the many zeros of relu and padding lose nothing with
- * any range.  But in the histogram they would stand out from their neighbours, so that ever
- * finer levels would seem better.  Therefore the bin of zero counts no more than the larger of
- * its neighbours. */
+/* Zero is always a quantization level, so with any range the many zeros of relu and padding have no
+ * error.  In the histogram they would stand out from their neighbours, so finer and finer levels
+ * would seem better.  Therefore the bin of zero counts no more than the larger of its neighbours.
+ */
 static void without_zeros(const Histogram *h, int used, Histogram *to)
 {
     const int64_t at = -(int64_t)h->base;
@@ -456,7 +457,8 @@ static void without_zeros(const Histogram *h, int used, Histogram *to)
     to->total -= h->count[at] - to->count[at];
 }
 
-/* The thresholds of all sizes; a side on which no value is so large keeps its end. */
+/* Tries thresholds of all sizes.  If all values on one side are below the threshold, that side
+ * keeps its end. */
 static void search_kl(Search *s)
 {
     uint64_t count[BINS];
@@ -615,7 +617,7 @@ void observer_keep(const Observer *o, double *v)
         v[4 + i] = (double)o->hist->count[i];
 }
 
-/* A whole number in [lo, hi]. */
+/* Returns whether v is a whole number in [lo, hi]. */
 static bool is_whole(double v, double lo, double hi)
 {
     return v >= lo && v <= hi && (double)(int64_t)v == v;

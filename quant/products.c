@@ -23,7 +23,8 @@ static int64_t columns(const Window *w)
     return w->channels * w->taps;
 }
 
-/* The fewest equal parts of so many channels that are small enough. */
+/* Returns the smallest number of equal parts of the channels such that a part has at most `most`
+ * columns. */
 static int64_t parts_of(int64_t channels, int64_t taps, int64_t most)
 {
     int64_t n = 1;
@@ -97,7 +98,7 @@ int64_t products_count(const Products *p)
 
 /* -- seeing ------------------------------------------------------------------------------------ */
 
-/* A sample's operand [outer, channels, size...], and the positions of the results. */
+/* The operand of a sample, [outer, channels, size...], and the positions of the results. */
 typedef struct Field {
     const Window *w;
     const float *x;
@@ -144,7 +145,7 @@ static void taps_of(const Field *f, int64_t position, int64_t *at)
     }
 }
 
-/* Row r of all blocks' columns: block b's at row[b * BATCH * n]. */
+/* Writes row r of the columns of all blocks; the row of block b begins at row[b * BATCH * n]. */
 static void unfold(const Field *f, const Products *p, int64_t position, int64_t *at, float *row)
 {
     const Window *w = f->w;
@@ -158,7 +159,8 @@ static void unfold(const Field *f, const Products *p, int64_t position, int64_t 
 
 enum { TALL = 4, WIDE = 8 };
 
-/* Products of columns i to i + TALL with j to j + WIDE: sums of few rows, as floats. */
+/* Adds the products of columns i to i + TALL with columns j to j + WIDE, summed as floats over a
+ * few rows. */
 static void add_tile(double *gram, const float *x, int64_t n, int rows, int64_t i, int64_t j)
 {
     float sum[TALL][WIDE] = {{0}};
@@ -203,7 +205,8 @@ static int64_t rows_of(const Products *p, int64_t positions, int n_samples)
     return want < positions ? want : positions;
 }
 
-/* A part of one, other for each sample: multiples of the golden ratio lie evenly in it. */
+/* Returns a fraction that differs from sample to sample.  Multiples of the golden ratio are spread
+ * evenly over [0, 1). */
 static double start_of(int sample)
 {
     const uint32_t bits = (uint32_t)sample * 2654435769u;

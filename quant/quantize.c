@@ -103,7 +103,8 @@ static bool quantize_nested(const Graph *g, const QuantJob *job, Arena *tmp, Dia
     return ok;
 }
 
-/* Reports a budget without a search: the layers that stay float are found only by trying. */
+/* Checks that a search was made if the recipe has a budget.  Only trials can tell which layers must
+ * stay float. */
 static bool budget_is_met(const QuantJob *job, Diag *d)
 {
     const Statistics *found = job->keep ? job->keep : job->statistics;

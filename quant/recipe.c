@@ -29,7 +29,7 @@ static bool glob_matches(const char *glob, const char *s, char end)
     }
 }
 
-/* "conv2d" of "aten.conv2d.default". */
+/* Copies the part "conv2d" of "aten.conv2d.default". */
 static void op_stem(const char *target, char stem[64])
 {
     const char *from = strchr(target, '.');

@@ -50,7 +50,7 @@ double difference_cosine(const Difference *d)
     return c > 1 ? 1 : c < -1 ? -1 : c;
 }
 
-/* Noise in parts of the signal. */
+/* Returns the noise relative to the signal. */
 static double noise_of(const Difference *d)
 {
     return d->noise > 0 ? d->noise / (d->signal > 0x1p-1022 ? d->signal : 0x1p-1022) : 0;
@@ -98,7 +98,8 @@ static bool is_quantize(const Node *n)
     return n && !strncmp(op_target(n->op), "quantized_decomposed.quantize", 29);
 }
 
-/* The node that makes v of integers or halves, seen through views; NULL: none does. */
+/* Returns the node that makes v from integers or halves, if v is its result or a view of it; NULL:
+ * none does. */
 static const Node *unpacks(const Value *v)
 {
     const Node *n = v->def;
@@ -166,7 +167,8 @@ typedef struct Measure {
     Observer **seen;            /* by layer */
 } Measure;
 
-/* One sample.  It enters the places of the layers one after the other, then that of the outputs. */
+/* The state of one sample.  It enters the places of the layers one after the other, then that of
+ * the outputs. */
 typedef struct Pair {
     Measure *m;
     Turn *turn;
@@ -190,7 +192,7 @@ static const char *weights_kept(const Node *n, const Node *from, Arena *a)
                    : ints;
 }
 
-/* "int8, weights int4 in groups of 32". */
+/* Returns the format of a node: "int8, weights int4 in groups of 32". */
 static const char *kept_of(const Node *n, const Uses *u, Arena *a)
 {
     const char *values = user_that(u, n->out[0], is_quantize) ? "int8" : NULL, *weights = NULL;

@@ -51,8 +51,8 @@ static bool is_own(const Annotation *a, const Value *v, int64_t n)
            (v->index >= a->n_values || is_read_once(a, v));
 }
 
-/* Finds the positions of n's weights and bias, -1: none.  False: it makes no channels that can be
- * scaled. */
+/* Finds the positions of n's weights and bias; -1: it has none.  Returns false if n makes no
+ * channels that can be scaled. */
 static bool parameters(Chain *c, Node *n)
 {
     Geometry g;
@@ -73,7 +73,7 @@ static bool parameters(Chain *c, Node *n)
            arg_count(n, "normalized_shape") == 1;
 }
 
-/* A norm without weights gets some. */
+/* Returns whether n computes channels that can be scaled.  A norm without weights gets some. */
 static bool is_maker(Chain *c, Node *n)
 {
     if (!parameters(c, n))
@@ -114,7 +114,8 @@ static bool take_readers(Chain *c)
     return c->n_readers > 0 && c->algorithms;
 }
 
-/* The chain that ends with v.  Convolutions have their channels where others have not. */
+/* Finds the chain that ends with v.  In a convolution the channels are another axis than in other
+ * nodes. */
 static bool chain_of(Annotation *a, const Value *v, Arena *tmp, Chain *c)
 {
     *c = (Chain){.a = a, .tmp = tmp, .v = v};
@@ -140,7 +141,7 @@ static const float *bytes_of(const Value *v)
     return state_elements(v->state);
 }
 
-/* The largest magnitude, by channel, of the weights that read it. */
+/* Returns the largest magnitude, by channel, of the weights that read the channel. */
 static float *read_magnitudes(const Chain *c)
 {
     float *most = NEW(c->tmp, float, c->n + 1);
@@ -169,7 +170,7 @@ static float *made_magnitudes(const Chain *c)
     return most;
 }
 
-/* sqrt(a / b), within bounds; 1 where a channel says nothing. */
+/* Sets s to sqrt(a / b), limited to a range; 1 if a channel has no data. */
 static void ratios(float *s, const float *a, const float *b, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -178,7 +179,8 @@ static void ratios(float *s, const float *a, const float *b, int64_t n)
     }
 }
 
-/* x^(quarters / 4), scaled so that the least and the largest are each other's inverse. */
+/* Sets s to x^(quarters / 4), scaled so that its smallest and its largest number are inverse to
+ * each other. */
 static void powers(float *s, const Moments *m, int quarters)
 {
     double least = INFINITY, most = 0;

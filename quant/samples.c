@@ -70,7 +70,7 @@ void turn_leave(Turn *t, int place)
 
 /* -- samples ----------------------------------------------------------------------------------- */
 
-/* The next sample, read; false: there is none. */
+/* Reads the next sample.  Returns false if there is none. */
 static bool take_sample(Worker *w, EtcTensor ***in, int64_t **symbol, bool *ok)
 {
     Turns *all = w->turn.turns;
@@ -136,7 +136,7 @@ static void *work(void *worker)
 
 /* -- threads ----------------------------------------------------------------------------------- */
 
-/* Starts a worker, without a thread where there is none to be had: the others do its part. */
+/* Starts a worker.  If the system has no more threads, the other workers do its part. */
 static bool start(Worker *w, Turns *all, bool is_this, const Diag *d)
 {
     *w = (Worker){.turn = {.turns = all, .tmp = arena_new(), .eval = arena_new()}, .failed = -1};

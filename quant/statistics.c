@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Too large for a file: they serve the run that saw the samples. */
+/* Sums of products are too large for a file.  Only the run that evaluated the samples uses them. */
 typedef struct Gram {
     const char *name;
     int nth;
@@ -299,7 +299,7 @@ static bool skip(Reader *r, const char *text)
     return is;
 }
 
-/* Up to the next `end`, which is left behind; not empty. */
+/* Reads a word, which is not empty, up to the next `end`, and moves behind that. */
 static const char *word(Reader *r, char end)
 {
     const char *to = r->at;

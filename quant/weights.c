@@ -161,7 +161,7 @@ float scale_kept(double scale, const QuantFormat *f)
     return f->granularity == PER_GROUP ? as_bf16((float)scale) : (float)scale;
 }
 
-/* The place of the weight of largest magnitude. */
+/* Returns the index of the weight with the largest magnitude. */
 static int64_t extreme(const Ints *k, const float *w, int64_t c)
 {
     int64_t best = c * k->inner;
@@ -212,7 +212,8 @@ static float best_scale(const Ints *k, const QuantFormat *f, const float *w, con
     return best;
 }
 
-/* Runtimes compute with ratios of scales: none is far below the largest. */
+/* Raises scales that are far below the largest one, because runtimes compute with ratios of scales.
+ */
 static void raise_small(Ints *k)
 {
     float most = 0;
@@ -243,7 +244,8 @@ static void *run_part(void *part)
     return NULL;
 }
 
-/* Threads that cannot be started leave their part to this one. */
+/* Divides the work among threads.  This thread does the part of each thread that cannot be started.
+ */
 static void share(Share all)
 {
     enum { MOST = 64, WORTH = 1 << 18 };
@@ -291,7 +293,7 @@ void ints_set_scales(Ints *k, const QuantFormat *f, const float *w, const float 
     raise_small(k);
 }
 
-/* The scale with which the integers of this one come nearest to w - e; 0: there is none. */
+/* Returns the scale with which these integers come nearest to w - e; 0: there is none. */
 static double fitted(const Ints *k, const float *w, const float *h, int64_t c, double scale,
                      bool shrinks)
 {
@@ -302,7 +304,7 @@ static double fitted(const Ints *k, const float *w, const float *h, int64_t c, d
             const int64_t at = (o * k->n + c) * k->inner + i;
             const double v = (double)w[at], q = ints_nearest(k, v * inverse);
             double e = v - scale * q, size = fabs(e), weight = h ? (double)h[at] : 1;
-            /* large errors count as outliers: Badri and Shaji's operator for p = 1/2 */
+            /* with exponent 1/2, large errors count little: Badri and Shaji's shrinkage operator */
             size = shrinks && size > 0 ? size - threshold * sqrt(threshold / size) : 0;
             e = size > 0 ? (e < 0 ? -size : size) : 0;
             above += weight * q * (v - e);
