@@ -56,8 +56,9 @@ static const Node *sole_reader(const Choice *c, const Value *v)
     return u->first[v->index + 1] - at == 1 && !u->escapes[v->index] ? u->user[at] : NULL;
 }
 
-/* Between dequantize and quantize a node is computed in integers if nothing is cut off; integers
- * themselves may cross. */
+/* Returns whether v lies between a dequantize and a quantize that belong together.  The node there
+ * is computed in integers only if nothing is cut off, so v must not cross; integers themselves may.
+ */
 static bool is_in_integers(const Choice *c, const Value *v)
 {
     const Node *next = sole_reader(c, v);
@@ -99,8 +100,8 @@ static bool may_cross(const Choice *c, const Value *v, int made)
     return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_goes_along(v);
 }
 
-/* `in` is on the sink's side as soon as a reader is, `out` on the source's as soon as one is: so
- * each direction is paid for once. */
+/* `in` is on the sink's side as soon as one reader is, and `out` is on the source's side as soon as
+ * one reader is.  So each direction is paid for once. */
 static void add_value(Choice *c, const Value *v, int made, int n_all, int *aux)
 {
     int64_t cost = crossing(c, v);

@@ -1,7 +1,8 @@
 /* extract.c -- nodes of a graph become the body of a call of a backend. */
 #include "partition/internal.h"
 
-/* Weights in integers stay small until they are read; fold_constants left these. */
+/* Returns whether v is computed from constants alone, such as a weight that is stored as integers.
+ * fold_constants has left these nodes, so that the weights stay small until they are read. */
 bool value_goes_along(const Value *v)
 {
     const Node *n = v->def;
@@ -36,7 +37,8 @@ static void add_member(Members *m, Node *n, Value **seen, Arena *tmp)
     PUSH(tmp, m->item, m->n, n);
 }
 
-/* The nodes, and those that go along; `inner` is as it was afterwards. */
+/* Returns the nodes and the constant nodes that they read.  `inner` is the same afterwards as
+ * before. */
 static Members with_weights(Node **member, int n, Value **inner, Arena *tmp)
 {
     Members all = {NULL, 0};

@@ -104,7 +104,8 @@ static int region_of_value(const Split *s, const Value *v)
     return s->maker[v->index] == NOBODY ? NOBODY : s->region[s->maker[v->index]];
 }
 
-/* The bytes of a result count once where another region or nobody's node reads it. */
+/* Returns whether v leaves its region: a node of another region, or a node without a backend, reads
+ * it. */
 static bool crosses(const Split *s, const Value *v, int region)
 {
     if (s->uses.escapes[v->index])
@@ -146,7 +147,8 @@ static void add_node(const Split *s, RegionReport *r, int i)
             add_border(s, r, n->out[k], false);
 }
 
-/* Operands from outside, each once per region: `seen` holds the last region that read a value. */
+/* Adds the operands from outside, each once per region: `seen` holds the last region that read a
+ * value. */
 static void add_inputs(const Split *s, RegionReport *r, int i, int *seen)
 {
     const Node *n = s->node[i];

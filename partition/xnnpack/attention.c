@@ -1,9 +1,8 @@
 /* attention.c -- scaled dot product attention as products and a softmax, head by head where all
  * scores at once would not stay in cache.
  *
- * XNNPACK's softmax has no notion of a row without a key; pass pack_heads has seen to it that every
- * mask leaves each row one.
- */
+ * XNNPACK's softmax cannot handle a row without a key.  Pass pack_heads has made sure that every
+ * mask leaves at least one key to each row. */
 #include "partition/xnnpack/rows.h"
 #include <math.h>
 
@@ -17,7 +16,7 @@ typedef struct Heads {
 
 /* -- masks ----------------------------------------------------------------------------------- */
 
-/* Query i sees keys 0 .. i. */
+/* Makes a mask with which query i sees the keys 0 .. i. */
 static uint32_t causal_mask(Lower *w, int64_t rows, int64_t keys)
 {
     float *data = NEW(w->body->program->arena, float, rows * keys + 1);
@@ -46,7 +45,7 @@ static uint32_t plus(Lower *w, uint32_t scores, uint32_t mask)
     return mask == XNN_NONE ? scores : x_binary(w, XNN_ADD, scores, mask, x_like(w, scores));
 }
 
-/* softmax(cap(q k^T) + bias + mask) v over the last two axes. */
+/* Computes softmax(cap(q k^T) + bias + mask) v over the last two axes. */
 static uint32_t attend(Lower *w, const Heads *h, uint32_t q, uint32_t k, uint32_t v, uint32_t bias,
                        uint32_t mask)
 {
@@ -65,7 +64,7 @@ static uint32_t scaled(Lower *w, uint32_t q, double scale)
     return scale == 1 ? q : x_by_number(w, XNN_MULTIPLY, q, scale);
 }
 
-/* Parts side by side along an axis, up to five at a time. */
+/* Concatenates the parts along an axis, up to five at a time. */
 static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 {
     while (n > 1) {
@@ -87,7 +86,7 @@ static uint32_t join(Lower *w, uint32_t *part, int64_t n, int axis)
 
 /* -- packed rows ----------------------------------------------------------------------------- */
 
-/* The mask leaves a key for every row; pack_heads makes it so. */
+/* The mask leaves a key for every row, because pack_heads has made it so. */
 bool xnn_takes_attention(const Node *n, Refusal *r)
 {
     const Type q = arg_value(n, "query")->type, k = arg_value(n, "key")->type,
@@ -152,7 +151,7 @@ static uint32_t head(Lower *w, uint32_t x, int64_t from, int64_t count)
     return x_slice(w, x, 1, from, count);
 }
 
-/* The mask of some heads. */
+/* Returns the mask of some heads. */
 static uint32_t mask_of(Lower *w, uint32_t mask, int64_t from, int64_t count)
 {
     if (mask == XNN_NONE)
@@ -195,7 +194,8 @@ void xnn_lower_sdpa(Lower *w, const Node *n)
     x_define(w, n->out[0], AS_IS, join(w, part, h.heads, 1));
 }
 
-/* It adds masks, and takes sizes that are known. */
+/* Returns whether attention keeps its parts, because a where masks it or a size is symbolic.  The
+ * whole would add its mask, and needs known sizes. */
 bool xnn_keeps_parts(const Node *scores, bool is_masked_by_choice, const Node *n)
 {
     return is_masked_by_choice || !type_is_static(scores->out[0]->type) ||

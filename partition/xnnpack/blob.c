@@ -52,7 +52,8 @@ static FlatRef quantization(Flat *f, const XValue *v)
     return flat_end(f);
 }
 
-/* A tensor with its scales in the place of a plain one. */
+/* Returns the table of a tensor with its scales, which takes the place of that of a plain tensor.
+ */
 static FlatRef quantized(Flat *f, const XValue *v, FlatRef tensor)
 {
     FlatRef scales = quantization(f, v);

@@ -1,11 +1,11 @@
 /* cost.c -- how long a node takes in XNNPACK. */
 #include "partition/xnnpack/internal.h"
 
-/* Seconds per node, and per byte or multiply-add as its class counts.  tests/bench/fit_costs.py
- * prints such numbers from profiles of 19 models by `etc-xnn bench`, on one x86-64 core with
- * AVX-512.  Estimates were then off by a factor of 1.14 in the median.  The time per node was
- * measured on chains of small nodes in the official runtime, because the library's profile
- * counts in whole microseconds. */
+/* The seconds of a node: a number per node, and a number per byte or multiply-add, whichever its
+ * class counts.  tests/bench/fit_costs.py prints such numbers from profiles of 19 models by
+ * `etc-xnn bench`, on one x86-64 core with AVX-512.  Estimates were then off by a factor of 1.14 in
+ * the median.  The time per node was measured on chains of small nodes in the official runtime,
+ * because the library's profile counts in whole microseconds. */
 static const struct {
     double node, unit;
 } cost_row[N_WORKS] = {
@@ -32,8 +32,9 @@ double xnn_cost(const Node *n)
 
 /* -- in integers ------------------------------------------------------------------------------- */
 
-/* The time with integers as a part of that with floats, from profiles of two models as floats
- * and as static int8: mobilenetv2 for convolutions, vit_tiny for everything else. */
+/* Returns the time with integers relative to the time with floats.  The numbers come from profiles
+ * of two models as floats and as static int8: mobilenetv2 for convolutions, vit_tiny for all other
+ * nodes. */
 static double part_in_integers(Work w)
 {
     switch ((int)w) {
@@ -61,7 +62,8 @@ double xnn_cost_integers(const Node *n, unsigned spec)
     return cost_row[w].node + node_units(n) * cost_row[w].unit * part_in_integers(w);
 }
 
-/* Floats one way, bytes the other; scales found at run time take a look at the rows before. */
+/* Returns the seconds in which v is quantized or dequantized.  If scales are computed at run time,
+ * the rows are read once more before. */
 double xnn_cost_convert(const Value *v, unsigned spec)
 {
     const double elements = (double)type_numel(v->type);

@@ -11,7 +11,8 @@ typedef struct Filter {
     int64_t after[2], in, out;
 } Filter;
 
-/* The runtime takes twice that of a kernel, stride or padding, and ceil_mode adds to paddings. */
+/* The runtime doubles the sizes, strides and paddings of a kernel, and ceil_mode adds to paddings.
+ */
 enum { MOST_FIELD = 1 << 19 };
 
 static bool are_fields(const int64_t v[VIEW_AXES])
@@ -32,7 +33,7 @@ static bool read_conv(const Node *n, Filter *c)
            are_fields(of->out_pad);
 }
 
-/* A signal is reshaped to an image and back. */
+/* Returns whether t is an image, or a signal that can be reshaped to an image and back. */
 static bool fits_image(Type t, Refusal *r)
 {
     return t.rank == 4 || xnn_open_sizes(t, 0) < 2 ||
@@ -56,7 +57,7 @@ bool xnn_takes_conv(const Node *n, Refusal *r)
                                                       "slice instead");
 }
 
-/* Depthwise, of one element. */
+/* Returns a depthwise convolution whose kernel has one element. */
 static Filter each_channel(int64_t channels, int64_t down, int64_t right)
 {
     return (Filter){.of = {.dilation = {1, 1}, .groups = channels, .kernel = {1, 1},
@@ -69,8 +70,9 @@ static bool is_depthwise(const Filter *c)
     return !c->of.is_transposed && c->of.groups > 1 && c->of.groups == c->in;
 }
 
-/* [out, in/g, h, w] to [out, h, w, in/g], of depthwise ones to [1, h, w, out]; a transposed one's
- * [in, out/g, h, w] to [out, h, w, in/g]. */
+/* Returns the weights in XNNPACK's layout.  [out, in/g, h, w] becomes [out, h, w, in/g], or [1, h,
+ * w, out] if the convolution is depthwise.  [in, out/g, h, w] of a transposed one becomes [out, h,
+ * w, in/g]. */
 static XWeight filter_data(Lower *w, const Node *n, const Filter *c, uint32_t x)
 {
     XWeight weight = x_weight(w, arg_value(n, "weight"), x, false, 0);
@@ -122,16 +124,16 @@ static uint32_t convolved(Lower *w, const Filter *c, uint32_t in, uint32_t filte
 
 /* -- depthwise convolutions of large windows -------------------------------------------------- */
 
-/* The elements of the largest windows that XNNPACK has depthwise kernels for; one of 10 takes as
- * long as one of 25. */
+/* The number of elements of the largest window for which XNNPACK has a depthwise kernel.  A window
+ * of 10 elements takes as long as one of 25. */
 enum { TAPS = 25, FEW_TAPS = 9 };
 
 typedef struct Rows {
     int64_t first, step, n;
 } Rows;
 
-/* Parts along *axis, the height or where that is 1 the width, that a larger window is cut into; 1:
- * it stays whole. */
+/* Returns the number of parts into which a larger window is cut along *axis, which is the height
+ * or, if that is 1, the width.  1: the window stays whole. */
 static int64_t parts_of(const Filter *c, int *axis)
 {
     *axis = c->of.kernel[0] == 1;
@@ -153,8 +155,8 @@ static Rows rows_of(const Filter *c, int axis, int64_t i, int64_t n)
     return i ? (Rows){left + i - 1, n - 1, most} : (Rows){0, 1, left};
 }
 
-/* Some rows of the window: a convolution with as many times the dilation as they are apart, that
- * begins and ends further inside. */
+/* Returns the convolution of some rows of the window.  Its dilation is multiplied by the distance
+ * of the rows, and its padding is less by the rows that it leaves out. */
 static Filter part_of(const Filter *c, int axis, Rows r)
 {
     Filter part = *c;
@@ -180,7 +182,7 @@ static bool is_outside(const Filter *part, int axis, int64_t size)
     return (before < 0 ? before : 0) + (after < 0 ? after : 0) + size <= 0;
 }
 
-/* The image without the rows that negative padding takes away. */
+/* Returns the image without the rows that negative padding removes. */
 static uint32_t inside(Lower *w, uint32_t in, Filter *part, int axis)
 {
     int64_t before = taken(&part->of.pad[axis]), after = taken(&part->after[axis]);
@@ -188,7 +190,7 @@ static uint32_t inside(Lower *w, uint32_t in, Filter *part, int axis)
     return before + after ? x_slice(w, in, 1 + axis, before, size - before - after) : in;
 }
 
-/* The part's rows of a filter [1, h, w, channels]. */
+/* Copies the rows of the part from a filter [1, h, w, channels]. */
 static XWeight part_data(Lower *w, const XWeight *whole, const Filter *c, int axis, Rows r)
 {
     int64_t row = c->out * (axis ? 1 : c->of.kernel[1]);
@@ -202,8 +204,9 @@ static XWeight part_data(Lower *w, const XWeight *whole, const Filter *c, int ax
     return data;
 }
 
-/* Past TAPS, XNNPACK would multiply matrices of one column each; a sum of smaller windows is many
- * times faster.  One of them at least meets the image. */
+/* Computes a convolution as a sum of convolutions with smaller windows.  With more than TAPS
+ * elements XNNPACK would multiply matrices of one column each, which is many times slower.  At
+ * least one of the windows meets the image. */
 static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint32_t in,
                          uint32_t bias, const XValue *image, int axis, int64_t n)
 {
@@ -222,7 +225,7 @@ static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint3
     return sum;
 }
 
-/* A signal [n, length, channels] is an image of height 1. */
+/* Returns the sizes of an image.  A signal [n, length, channels] is an image of height 1. */
 static XValue image_sizes(const XValue *v)
 {
     return v->rank == 4 ? *v
@@ -262,7 +265,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
 
 /* -- batch norm in f16 ------------------------------------------------------------------------ */
 
-/* One in f32 was folded before. */
+/* Takes batch norms of halves; those of f32 were folded before. */
 bool xnn_takes_batch_norm(const Node *n, Refusal *r)
 {
     Norm v;
@@ -277,7 +280,7 @@ bool xnn_takes_batch_norm(const Node *n, Refusal *r)
     return fits_image(v.x->type, r);
 }
 
-/* x * scale + shift as a depthwise convolution of one element, whose filter is in f32. */
+/* Computes x * scale + shift as a depthwise convolution of one element, whose filter is in f32. */
 void xnn_lower_batch_norm(Lower *w, const Node *n)
 {
     Norm v;
@@ -390,13 +393,13 @@ static void steps(Lower *w, const Node *n, const Windows *p, uint32_t in)
 {
     uint32_t channels = (uint32_t)xnn_size(p->of.x, 1);
     Filter c = each_channel(channels, p->of.stride[0], p->of.stride[1]);
-    w->real = XNN_F32; /* filters are, in f16 too */
+    w->real = XNN_F32; /* filters are in f32, also for f16 */
     uint32_t filter = x_filled(w, 1, 4, (const uint32_t[]){1, 1, 1, channels});
     convolved(w, &c, in, filter, XNN_NONE, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
-/* XNNPACK divides by the elements of the image under the window; where the padding is to count, it
- * is put in first. */
+/* XNNPACK divides by the number of elements of the image under the window.  If the padding counts
+ * too, a node adds it to the image first. */
 void xnn_lower_avg_pool(Lower *w, const Node *n)
 {
     Windows p;
@@ -425,7 +428,7 @@ bool xnn_takes_amax(const Node *n, Refusal *r)
            xnn_no(r, "it is not over the space of [n, c, h, w]", "take it over both h and w");
 }
 
-/* A pool whose window is the image. */
+/* Lowers a maximum over an image as a pool whose window is the image. */
 void xnn_lower_amax(Lower *w, const Node *n)
 {
     const Value *x = arg_value(n, "self");
@@ -500,7 +503,7 @@ bool xnn_takes_nearest(const Node *n, Refusal *r)
            xnn_no(r, "its factors are not whole numbers", "scale by whole numbers");
 }
 
-/* [n, h, 1, w, 1, c] to [n, h, factor, w, factor, c] */
+/* Expands [n, h, 1, w, 1, c] to [n, h, factor, w, factor, c]. */
 void xnn_lower_nearest(Lower *w, const Node *n)
 {
     uint32_t in = x_use(w, arg_value(n, "input"), CHANNELS_LAST);

@@ -2,9 +2,8 @@
  *
  * A value of rank 3 or more may exist in two layouts, as the graph has it and with its channels
  * (axis 1) last; each is made at most once, by a transpose of the other.  Convolutions and pools
- * make and want the second, matrix products and views the first, all else follows its inputs.  A
- * permutation between the two is no node at all: it renames.
- */
+ * make and want the second, matrix products and views the first, all other nodes take the layout of
+ * their inputs.  A permutation between the two is no node at all: it renames. */
 #include "partition/xnnpack/lower.h"
 #include <math.h>
 #include <string.h>
@@ -38,7 +37,8 @@ size_t x_real_size(XnnType t)
     return t == XNN_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A tensor of no axes is one of one element; as an input it has none when it runs either. */
+/* A tensor without axes becomes one with an axis of size 1.  As an input it has no axes at run time
+ * either. */
 XValue x_sizes(Type t, Layout l)
 {
     int axis[XNN_MAX_RANK];
@@ -171,7 +171,7 @@ void x_range(XNode *n, double min, double max)
     n->max = (float)max;
 }
 
-/* The bytes of `in` under other sizes; reshapes of reshapes are one. */
+/* Views the bytes of `in` under other sizes.  A reshape of a reshape becomes one reshape. */
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 {
     const XNode *from = x_maker(w, in);
@@ -269,7 +269,7 @@ uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim)
     return x_numbers(w, "filled", data, rank, dim);
 }
 
-/* `from` with its axes in another order: axis k of the result is axis[k] of it. */
+/* Returns `from` with its axes in another order: axis k of the result is axis[k] of `from`. */
 void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32_t *dim,
                  const int *axis)
 {
@@ -312,7 +312,7 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
 
 /* -- layouts --------------------------------------------------------------------------------- */
 
-/* A move between the layouts that keeps every byte where it is. */
+/* Returns whether a change of layout leaves every byte where it is. */
 static bool is_only_reshape(const XValue *v, Layout to)
 {
     int64_t channels = v->dim[to == AS_IS ? v->rank - 1 : 1], space = 1;
@@ -376,7 +376,7 @@ static void define_inputs(Lower *w)
     }
 }
 
-/* A result must be a value of its own that a node makes. */
+/* Makes sure that each result is a value of its own, which a node computes. */
 static void define_outputs(Lower *w)
 {
     for (int i = 0; i < w->body->n_out; i++) {

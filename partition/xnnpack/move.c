@@ -72,7 +72,7 @@ void x_concat(Lower *w, const uint32_t *in, int n, int axis, uint32_t out)
     x_id(x, 5, out);
 }
 
-/* Up to five at a time, from the left. */
+/* Concatenates up to five operands at a time, from the left. */
 void xnn_lower_cat(Lower *w, const Node *n)
 {
     int count = arg_count(n, "tensors"), rank = n->out[0]->type.rank;
@@ -109,7 +109,7 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, XNN_SLICE, out);
     for (int i = 0; i < v.rank; i++)
-        v.dim[i] = v.is_open[i] ? 0 : v.dim[i]; /* 0: all there is */
+        v.dim[i] = v.is_open[i] ? 0 : v.dim[i]; /* 0: the size follows from the others */
     x_u32(x, 0, (uint32_t)v.rank);
     x_dims(x, 1, at, v.rank);
     x_dims(x, 2, v.dim, v.rank);

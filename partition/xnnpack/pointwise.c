@@ -22,7 +22,7 @@ static uint32_t plus(Lower *w, uint32_t x, double more)
     return x_by_number(w, XNN_ADD, x, more);
 }
 
-/* x / 2 * (1 + tanh(x (c + 0.044715 c x^2))) with c = sqrt(2 / pi) */
+/* Computes x / 2 * (1 + tanh(x (c + 0.044715 c x^2))) with c = sqrt(2 / pi). */
 static void tanh_gelu(Lower *w, uint32_t in, uint32_t out)
 {
     const double c = 0.79788456080286535588;
@@ -43,8 +43,8 @@ void xnn_lower_gelu(Lower *w, const Node *n)
         tanh_gelu(w, in, out);
 }
 
-/* Binary nodes broadcast from the last axis; with the channels there, operands of lower rank are
- * given all axes first. */
+/* Returns whether a binary node can compute with channels last.  Operands are broadcast from the
+ * last axis on, so one of lower rank needs all axes first, which only constants get. */
 static bool may_be_last(const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
@@ -156,7 +156,7 @@ void xnn_lower_silu(Lower *w, const Node *n)
     x_binary(w, XNN_MULTIPLY, in, gate, x_result(w, n->out[0], l));
 }
 
-/* clamp(x / 6 + 0.5, 0, 1) */
+/* Computes clamp(x / 6 + 0.5, 0, 1). */
 void xnn_lower_hardsigmoid(Lower *w, const Node *n)
 {
     Layout l = x_layout(w, n);
@@ -201,7 +201,7 @@ void xnn_lower_elu(Lower *w, const Node *n)
 
 /* -- clamps ---------------------------------------------------------------------------------- */
 
-/* The runtime refuses the others. */
+/* The runtime refuses other bounds. */
 bool xnn_takes_clamp(const Node *n, Refusal *r)
 {
     Clamp c;
@@ -211,7 +211,8 @@ bool xnn_takes_clamp(const Node *n, Refusal *r)
            xnn_no(r, "no finite number is between its limits", "use a constant instead");
 }
 
-/* The node before may clamp by itself where nobody else reads its result. */
+/* Returns the node before a clamp if it can clamp its result itself, which nobody else may read;
+ * else NULL. */
 static XNode *clamps_itself(Lower *w, const Value *v, uint32_t in)
 {
     XNode *from = x_maker(w, in);

@@ -71,7 +71,8 @@ bool xnn_is_mean_of_space(const Node *n)
     return n->op == OP_MEAN_DIM && reduce_read(n, &r) && reduce_is_space(&r);
 }
 
-/* Sums are products with a constant, of the means the space of images alone is none. */
+/* A mean is a product with a constant, except one over the space of images, for which XNNPACK has a
+ * node. */
 bool xnn_takes_mean(const Node *n, Refusal *r)
 {
     Reduce sums;
@@ -83,7 +84,7 @@ bool xnn_takes_mean(const Node *n, Refusal *r)
                   "name the axes, and export with all sizes but the first fixed");
 }
 
-/* Each row's product with `factor` everywhere: [..., n] to [..., 1]. */
+/* Multiplies each row by a vector whose elements are all `factor`: [..., n] becomes [..., 1]. */
 static uint32_t row_sums(Lower *w, uint32_t in, double factor)
 {
     XValue v = w->x.value[in];
@@ -112,7 +113,8 @@ static void mean_of_space(Lower *w, const Node *n)
         x_define_reshaped(w, n->out[0], out);
 }
 
-/* The summed axes as one, the last: moved there where they are not. */
+/* Returns the operand with the summed axes merged into the last one.  Axes that lie elsewhere are
+ * moved there. */
 static uint32_t as_rows(Lower *w, const Node *n)
 {
     Reduce r;
@@ -166,7 +168,7 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
                   "normalize over the last axis alone, of a fixed size");
 }
 
-/* NULL: none */
+/* Returns x combined with a parameter; x itself if the parameter is NULL. */
 static uint32_t by_parameter(Lower *w, XnnKind kind, uint32_t x, const Value *parameter)
 {
     if (!parameter)
@@ -175,7 +177,7 @@ static uint32_t by_parameter(Lower *w, XnnKind kind, uint32_t x, const Value *pa
     return x_binary(w, kind, x, x_use(w, parameter, AS_IS), out);
 }
 
-/* (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias, row by row */
+/* Computes (x - mean) / sqrt(mean((x - mean)^2) + eps) * weight + bias for each row. */
 void xnn_lower_layer_norm(Lower *w, const Node *n)
 {
     Norm v;
@@ -194,8 +196,8 @@ void xnn_lower_layer_norm(Lower *w, const Node *n)
 
 /* -- softmax --------------------------------------------------------------------------------- */
 
-/* XNNPACK's is along the last axis: where channels come last, along theirs, else with axes
- * exchanged. */
+/* XNNPACK computes a softmax along the last axis.  If that is not the axis of the node in either
+ * layout, axes are exchanged. */
 void xnn_lower_softmax(Lower *w, const Node *n)
 {
     int rank = arg_value(n, "self")->type.rank, at = (int)xnn_axis(n, "dim", rank),

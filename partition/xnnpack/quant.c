@@ -13,7 +13,7 @@
 
 /* -- questions ------------------------------------------------------------------------------- */
 
-/* A node that makes i8 of floats, or floats of i8, with one scale that is known. */
+/* Returns whether n makes i8 of floats, or floats of i8, with one known scale. */
 static bool is_static(const Node *n, QParams *p)
 {
     if (!n || !qparams_read(n, p) || p->kind != Q_TENSOR || p->scales)
@@ -38,7 +38,8 @@ bool xnn_is_weight(const Value *v)
     return xnn_is_constant(v) || value_goes_along(v);
 }
 
-/* Weights as integers with scales: those of a dequantize, maybe viewed, or of a mere cast. */
+/* Weights as integers with scales.  They come from a dequantize, perhaps with a view after it, or
+ * from a cast. */
 typedef struct Ints {
     QParams of;    /* of.axis -1: there is one scale */
     int64_t group; /* the elements of a group; 0: no groups */
@@ -77,8 +78,8 @@ static bool has_sound_scales(const Ints *k)
     return true;
 }
 
-/* Reads the qparams of a dequantize by known numbers, or of a cast, which has scale 1.  False: n is
- * neither, or has a zero point. */
+/* Reads the qparams of a dequantize by known numbers, or of a cast, which has scale 1.  Returns
+ * false if n is neither, or has a zero point. */
 static bool read_ints(const Node *n, QParams *q)
 {
     if (n->op != OP__TO_COPY && (!qparams_read(n, q) || !q->undoes))
@@ -111,7 +112,8 @@ static bool ints_of(const Value *v, Ints *out)
                          v->type.dim[1].value % out->group == 0));
 }
 
-/* A dequantize does not clamp: its bounds are promises that the numbers may break. */
+/* Returns whether all integers fit into 4 bits.  The bounds of a dequantize do not say so, because
+ * it does not clamp. */
 static bool is_int4(const Ints *k)
 {
     const int8_t *q = (const int8_t *)k->of.x->state->data;
@@ -149,7 +151,7 @@ bool xnn_is_quant(const Node *n)
     return is_choice(n->op) || (qparams_read(n, &q) && q.kind != Q_CHANNEL);
 }
 
-/* The choice whose scale and zero point n reads. */
+/* Returns the choose_qparams node whose scale and zero point n reads. */
 static const Node *choice_of(const Node *n)
 {
     QParams q;
@@ -214,7 +216,7 @@ static bool is_closed(const Node *c, const Uses *u)
            t.dtype == ETC_F32;
 }
 
-/* Readers of integers that nobody of ours made must agree on their scale. */
+/* Returns whether all readers of integers that no lowered node made agree on their scale. */
 static bool readers_agree(const Value *v, const QParams *p, const Uses *u)
 {
     QParams other;
@@ -296,7 +298,7 @@ static void declare(Lower *w, uint32_t id, const QParams *p)
     v->zero = (int)p->zero;
 }
 
-/* In nodes that compute with integers, floats of a dequantize are its integers. */
+/* Returns the integers behind a dequantize, for nodes that compute with integers. */
 const Value *x_behind(const Lower *w, const Value *v)
 {
     QParams p;
@@ -304,8 +306,8 @@ const Value *x_behind(const Lower *w, const Value *v)
     return (w->integers || !made) && is_static_dequantize(v, &p) ? arg_value(v->def, "input") : v;
 }
 
-/* Evaluates a chain of nodes over constants; returns its last result, or NULL where a node cannot
- * be evaluated. */
+/* Evaluates a chain of nodes over constants.  Returns its last result; NULL: a node cannot be
+ * evaluated. */
 static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
 {
     if (v->state) {
@@ -346,7 +348,7 @@ static const float *widened(Lower *w, const Value *v)
     return to;
 }
 
-/* Floats that weights are, or dequantize to. */
+/* Returns the floats of a weight, which may be dequantized. */
 const float *x_floats(Lower *w, const Value *v)
 {
     if (v->state && v->type.dtype == ETC_F16)
@@ -367,7 +369,7 @@ static void make_dynamic(Lower *w, const Value *v, const Value *from)
     x_unary(w, XNN_CONVERT, in, out);
 }
 
-/* Makes v, which no node was lowered to, in this layout. */
+/* Makes v in this layout if v is not the result of a node that was lowered. */
 void x_make(Lower *w, const Value *v, Layout l)
 {
     QParams p;
@@ -385,7 +387,8 @@ void x_make(Lower *w, const Value *v, Layout l)
     }
 }
 
-/* An i8 input of the region: as its readers read it. */
+/* Declares an i8 input of the region with the scale and zero point with which its readers read it.
+ */
 void x_declare_input(Lower *w, const Value *v, uint32_t id)
 {
     QParams p;
@@ -407,8 +410,8 @@ static int add_scales(Lower *w, const State *s, EtcDtype t, const void *data, in
     return w->x.n_constants;
 }
 
-/* Returns whether weights stay integers beside the values at `in`.  Beside floats they do in
- * linears alone, with a scale per result. */
+/* Returns whether weights stay integers when they multiply the values at `in`.  If these are
+ * floats, only linear layers keep integers, with a scale per result. */
 static bool keeps(const Lower *w, uint32_t in, bool is_linear, int out_axis, const Value *v,
                   Ints *k)
 {
@@ -430,8 +433,8 @@ XWeight x_weight(Lower *w, const Value *v, uint32_t in, bool is_linear, int out_
     return (XWeight){s, s->data, 1, k.group ? XNN_QBINT4 : is_half ? XNN_QCINT4 : XNN_QCINT8, v};
 }
 
-/* Two numbers a byte, the even column low, stored plus 8; columns are even in number, as some of
- * XNNPACK's packings take no others. */
+/* Stores two numbers, plus 8, in a byte; the even column is in the low half.  The number of columns
+ * is even, because some of XNNPACK's packing functions require that. */
 static void pack_halves(const void *data, int64_t from, int64_t n, uint8_t *to)
 {
     const int8_t *q = (const int8_t *)data + 2 * from;
@@ -508,9 +511,9 @@ static int32_t rounded(double v)
     return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v;
 }
 
-/* Makes the value of a bias.  With integers its unit is the scale of the operand times that of
- * the weight.  XNNPACK's convolutions in f16 have filter and bias in f32; `filter` is XNN_NONE
- * for these and for filters in f32. */
+/* Makes the value of a bias.  With integers its unit is the scale of the operand times that of the
+ * weight.  XNNPACK's convolutions in f16 have filter and bias in f32; `filter` is XNN_NONE for
+ * these biases and for filters in f32. */
 uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 {
     if (!v)
@@ -554,7 +557,7 @@ static bool between(double v, double lo, double hi)
     return v >= lo && v < hi;
 }
 
-/* XNNPACK's multipliers have so many bits. */
+/* Returns whether the factors of all channels are in the range of XNNPACK's multipliers. */
 static bool products_fit(const Node *n, const QParams *in, const QParams *to)
 {
     Ints k;
@@ -569,7 +572,8 @@ static bool products_fit(const Node *n, const QParams *in, const QParams *to)
     return true;
 }
 
-/* Operands that are no constants: their number, and whether all share the result's scale. */
+/* Returns the number of operands that are not constants.  Sets *same to whether all have the scale
+ * of the result. */
 static int points_of(const Node *n, const QParams *to, QParams *at, bool *same)
 {
     int count = 0;
@@ -669,7 +673,7 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
         w->done[to->clamp->out[0]->index] = true;
 }
 
-/* Only a quantize that nobody before it took makes a node. */
+/* Lowers a quantize that was not lowered as a part of the node before it. */
 void xnn_lower_quant(Lower *w, const Node *n)
 {
     QParams p;

@@ -26,7 +26,7 @@ bool xnn_no(Refusal *r, const char *why, const char *fix)
     return false;
 }
 
-/* In the runtime that p is for. */
+/* Returns whether the runtime that p is compiled for has the node. */
 static bool is_there(const Program *p, XnnKind kind)
 {
     int runtime = p->session->runtime, since = 0;
@@ -175,7 +175,7 @@ static bool sizes_fit(Type t, Open open)
     return true;
 }
 
-/* XNNPACK's nodes make the first result alone. */
+/* Returns whether only the first result is read, because XNNPACK's nodes compute no other. */
 static bool others_are_unread(const Node *n, const Uses *u)
 {
     for (int i = 1; i < n->n_out; i++) {
@@ -217,8 +217,9 @@ static bool is_half_number(double v)
     return v == 0 || (fabs(v) >= ldexp(1, -14) && fabs(v) < 65520);
 }
 
-/* XNNPACK has no f16 of some of these; norms and sums would sum or square in f16, where torch has
- * f32, and its tanh is off by three times torch's own error. */
+/* Returns whether XNNPACK computes the operator in f16 well enough.  It lacks some of them; its
+ * norms and sums would add or square in f16, where torch uses f32; and its tanh has three times the
+ * error of torch's. */
 static bool has_half(OpId op)
 {
     switch ((int)op) {

@@ -42,7 +42,7 @@ static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
     return out;
 }
 
-/* Older runtimes have no node that copies. */
+/* Older runtimes have no node that copies, so a transpose that changes nothing stands for it. */
 uint32_t x_copy(Lower *w, uint32_t in)
 {
     int axis[XNN_MAX_RANK];
@@ -63,7 +63,7 @@ static bool is_plain(const XValue *v)
 
 static bool find_factors(const XValue *a, const XValue *b, Factors *f)
 {
-    uint32_t left = 1, right = 1; /* what is left of the axes before i and k */
+    uint32_t left = 1, right = 1; /* what remains of the axes before i and k */
     f->n = 0;
     for (int i = 0, k = 0;;) {
         while (left == 1 && i < a->rank)
@@ -84,7 +84,7 @@ static bool find_factors(const XValue *a, const XValue *b, Factors *f)
     }
 }
 
-/* The factors of the axes in this order. */
+/* Lists the factors of the axes in this order. */
 static void order_factors(const Factors *f, const int *axis_of, const int *axis, int rank, int *to)
 {
     int n = 0;
@@ -94,7 +94,7 @@ static void order_factors(const Factors *f, const int *axis_of, const int *axis,
                 to[n++] = k;
 }
 
-/* Factors that stay neighbours in an axis of the result are one. */
+/* Joins factors that stay neighbours in an axis of the result. */
 static void join_neighbours(const Factors *f, const int *from, const int *to, Turn *t)
 {
     int place[MOST_FACTORS], first[MOST_FACTORS];
