@@ -20,14 +20,14 @@ CLMUL static __m128i load(const uint8_t *p)
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* x moved forward by the distance of k, added to `next`. */
+/* Moves x forward by the distance that k stands for, and adds `next`. */
 CLMUL static __m128i fold(__m128i x, __m128i k, __m128i next)
 {
     __m128i low = _mm_clmulepi64_si128(x, k, 0x00), high = _mm_clmulepi64_si128(x, k, 0x11);
     return _mm_xor_si128(next, _mm_xor_si128(low, high));
 }
 
-/* n is a positive multiple of 64. */
+/* Computes the CRC of n bytes; n is a positive multiple of 64. */
 CLMUL static uint32_t crc32_folded(const uint8_t *p, size_t n)
 {
     assert(n > 0 && n % 64 == 0);

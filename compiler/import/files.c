@@ -21,7 +21,8 @@ bool file_changed(const char *path, Diag *d)
 
 /* -- the table ------------------------------------------------------------------------------- */
 
-/* The key of a file that is not there yet: its folder's device and inode, and its name. */
+/* The key of a file: its device and inode or, if it does not exist yet, those of its folder and its
+ * name. */
 typedef struct Key {
     char text[NAME_MAX + 64];
 } Key;
@@ -34,7 +35,7 @@ Files *files_new(Arena *a)
     return f;
 }
 
-/* Digits without an order that matters, and a blank. */
+/* Writes v with digits whose order does not matter, and a blank. */
 static char *put_number(char *to, uint64_t v)
 {
     for (; v; v >>= 5)
@@ -70,7 +71,7 @@ static File *file_at(Files *f, const Key *k, const char *path)
     return is;
 }
 
-/* One and the same file, with the names that two sides have for it. */
+/* Reports one file that is both read and written, with the name that each side uses. */
 static bool clash(const char *read, const char *written, Diag *d)
 {
     const Loc none = {0};
@@ -91,12 +92,12 @@ static bool written_twice(const char *first, const char *second, Diag *d)
 
 /* -- outputs --------------------------------------------------------------------------------- */
 
-/* False: no regular file, or none that can be made. */
+/* Sets the key of an output.  Returns false if it is not a regular file, or cannot be created. */
 static bool output_key(const char *path, Key *k, Arena *a)
 {
     struct stat st = {0};
     const char *slash = strrchr(path, '/');
-    if (!strcmp(path, "-")) { /* whatever it leads to */
+    if (!strcmp(path, "-")) { /* standard output, whatever it leads to */
         set_key(k, &st, path);
         return true;
     }
@@ -138,7 +139,7 @@ bool file_take(Files *f, const char *path, Diag *d)
 
 /* -- inputs ---------------------------------------------------------------------------------- */
 
-/* The file under this very name. */
+/* Returns the entry of an input under exactly this name. */
 static File *input_at(Files *f, const struct stat *st, const char *path, Diag *d)
 {
     Key k;
@@ -255,8 +256,8 @@ File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag
 
 /* -- changes --------------------------------------------------------------------------------- */
 
-/* Reports each mapped file that has changed since.  Where another file has taken its name, the one
- * that is mapped may be as it was. */
+/* Reports each mapped file that has changed since it was opened.  If another file has taken its
+ * name, the mapped one may be unchanged. */
 void files_check(const Files *f, Diag *d)
 {
     struct stat st;

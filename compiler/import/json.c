@@ -35,7 +35,7 @@ static yyjson_val *next_key(yyjson_val *key)
     return unsafe_yyjson_get_next(key + 1);
 }
 
-/* One bit of 64, which keys of other lengths or letters seldom share. */
+/* Returns one of 64 bits, which keys of different lengths or letters seldom share. */
 static uint64_t bit_of(yyjson_val *key)
 {
     size_t n = unsafe_yyjson_get_len(key);
@@ -43,7 +43,7 @@ static uint64_t bit_of(yyjson_val *key)
     return (uint64_t)1 << ((5 * n + 3 * (unsigned char)s[0] + (unsigned char)s[n / 2]) & 63);
 }
 
-/* The repeated key of a small object, or NULL. */
+/* Returns the repeated key of a small object; NULL: there is none. */
 static yyjson_val *find_repeated(yyjson_val *object, size_t n)
 {
     yyjson_val *a = object + 1;

@@ -94,7 +94,7 @@ static bool refuse(const Pickle *p, const char *what)
 
 /* -- bytes and the stack ----------------------------------------------------------------------- */
 
-/* NULL: reported. */
+/* Returns the next n bytes, or NULL after an error was reported. */
 static const uint8_t *take(Pickle *p, uint64_t n)
 {
     if (n > (uint64_t)(p->end - p->at)) {
@@ -142,8 +142,8 @@ static bool pop(Pickle *p, Item *out)
     return true;
 }
 
-/* Takes the n last values off the stack; with n < 0 those behind the last mark, and it.  They stay
- * where they lie until the next push. */
+/* Removes the last n values from the stack or, if n < 0, those behind the last mark and the mark.
+ * They stay in memory until the next push. */
 static bool pop_many(Pickle *p, int n, const Item **item, int *count)
 {
     int first = p->n;
@@ -204,7 +204,7 @@ static bool push_text(Pickle *p)
     return push(p, (Item){.kind = IS_TEXT, .text = arena_str(p->arena, s, (size_t)n)});
 }
 
-/* NULL: reported. */
+/* Returns the next line, or NULL after an error was reported. */
 static const char *take_line(Pickle *p)
 {
     const uint8_t *line = p->at, *end = memchr(line, '\n', (size_t)(p->end - line));
@@ -265,7 +265,7 @@ static bool is_tuple_of(Item v, const ItemKind *kind, int n)
     return true;
 }
 
-/* ("storage", class, key, device, number of elements) */
+/* Replaces ("storage", class, key, device, number of elements) by a storage. */
 static bool push_storage(Pickle *p)
 {
     static const ItemKind kind[] = {IS_TEXT, IS_KNOWN, IS_TEXT, IS_TEXT, IS_INT};
@@ -294,7 +294,8 @@ static bool read_dims(Pickle *p, Item tuple, const Dim **out)
     return true;
 }
 
-/* (storage, offset, sizes, strides, requires_grad, hooks); a seventh would be metadata. */
+/* Replaces (storage, offset, sizes, strides, requires_grad, hooks) by a tensor.  A seventh item
+ * would be metadata. */
 static bool push_tensor(Pickle *p, Item args)
 {
     static const ItemKind kind[] = {IS_STORAGE, IS_INT, IS_TUPLE, IS_TUPLE, IS_BOOL, IS_DICT};
@@ -311,7 +312,7 @@ static bool push_tensor(Pickle *p, Item args)
            push(p, (Item){.kind = IS_TENSOR, .tensor = made});
 }
 
-/* (tensor, requires_grad, hooks) */
+/* Replaces (tensor, requires_grad, hooks) by the tensor. */
 static bool push_parameter(Pickle *p, Item args)
 {
     static const ItemKind kind[] = {IS_TENSOR, IS_BOOL, IS_DICT};
@@ -359,7 +360,7 @@ static bool set_items(Pickle *p, int n)
     return true;
 }
 
-/* The attributes of an OrderedDict: "_metadata" of a state dict, which nothing here asks for. */
+/* Drops the attributes of an OrderedDict, such as "_metadata" of a state dict. */
 static bool set_attributes(Pickle *p)
 {
     Item state;

@@ -115,8 +115,8 @@ static bool read_symbols(Pt2 *p)
         table_at_text(&p->symbols, it.key)->ptr = n;
         any = true;
     }
-    /* The files keep ranges of sizes that torch.export has replaced or that a loop carries, though
-     * no expression names them. */
+    /* The files also have ranges of sizes that torch.export has replaced or that a loop carries.
+     * Such a size counts only if an expression names it. */
     if (any)
         json_find(json_get(p->doc.root, "graph_module"), "expr_str", mark_named, p);
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
@@ -132,7 +132,7 @@ static bool read_symbols(Pt2 *p)
 
 /* -- methods ----------------------------------------------------------------------------- */
 
-/* Torch 2.5 wrote major 7, which differs in how sizes are printed. */
+/* Torch 2.5 wrote major version 7, in which sizes are printed differently. */
 static bool check_schema(Pt2 *p)
 {
     const Json *version = json_get(p->doc.root, "schema_version");
@@ -302,7 +302,8 @@ static Archive *folder(Arena *a, const char *path, const ImportOptions *o, Diag 
     return archive_folder(files_of(a, o), a, path, o ? o->weights_dir : NULL, d);
 }
 
-/* The parts of a path ROOT/models/NAME.json, or NAME.json with "data" beside it. */
+/* The parts of a path ROOT/models/NAME.json, or of a path NAME.json with a folder "data" beside it.
+ */
 typedef struct JsonPlace {
     const char *root, *member, *method;
 } JsonPlace;

@@ -3,7 +3,7 @@
 #include "compiler/import/internal.h"
 #include <string.h>
 
-/* The name and type of a node's first result; NULL: it is refused. */
+/* Returns the name of a node's first result and sets its type; NULL: the node is refused. */
 const char *pt2_first_result(Scope *s, Loc loc, const Json *outputs, Type *t)
 {
     Pt2 *p = s->in;
@@ -83,7 +83,7 @@ bool pt2_is_mixed_norm(const Node *n)
            (n->op == OP_LAYER_NORM || n->op == OP_GROUP_NORM || n->op == OP_BATCH_NORM);
 }
 
-/* torch computes it in f32, and rounds the result. */
+/* Computes a norm of halves in f32 and rounds the result, as torch does. */
 bool pt2_mixed_norm(Scope *s, Node *n, const Json *outputs)
 {
     Pt2 *p = s->in;

@@ -64,7 +64,7 @@ const char *pt2_value_name(Scope *s, const char *text)
     Arena *a = s->in->program->arena;
     if (*s->prefix)
         return arena_join(a, s->prefix, text);
-    /* sizes and values share the text form's name space; no name of torch has a '.' */
+    /* sizes and values share the name space of the textual IR; no name of torch has a '.' */
     return arena_join(a, text, table_find_text(&s->in->symbols, text) ? "." : "");
 }
 
@@ -255,7 +255,7 @@ typedef struct Signature {
     Table states; /* "buffer:FQN" -> Name; filled on first need */
 } Signature;
 
-/* "TAG:FQN" of a state's spec, or NULL */
+/* Returns the text "TAG:FQN" of a state's spec; NULL: it is no state. */
 static const char *state_key(Pt2 *p, const Json *spec, const Json **content)
 {
     const char *tag = json_tag(spec, content);
@@ -280,7 +280,7 @@ static Name *find_state(Scope *s, Signature *sig, const char *tag, const char *f
     return table_find_text(&sig->states, arena_printf(s->in->tmp, "%s:%s", tag, fqn));
 }
 
-/* The value that a mutation writes: of a state, or of an input by its name. */
+/* Returns the value that a mutation writes: that of a state, or of an input with this name. */
 static Value *mutated(Scope *s, Signature *sig, const char *tag, const char *target)
 {
     if (!strcmp(tag, "user_input_mutation")) {

@@ -51,7 +51,7 @@ static bool integer(Python *y, int64_t *out)
 
 /* -- sizes of inputs --------------------------------------------------------------------------- */
 
-/* ['x'][0]['w'] as torch names its placeholder: x_0_w */
+/* Reads ['x'][0]['w'] as torch names its placeholder: x_0_w. */
 static bool path(Python *y, char out[MAX_PATH])
 {
     size_t n = 0;
@@ -80,7 +80,7 @@ static const Name *find_input(const Python *y, char *name)
     return n || !y->scope ? n : table_find_text(&y->scope->names, name);
 }
 
-/* An int input, or .size()[1] of a tensor */
+/* Reads an input that is an int, or .size()[1] of one that is a tensor. */
 static bool size_of_input(Python *y, Dim *out)
 {
     char name[MAX_PATH];
@@ -222,7 +222,7 @@ static bool add_guard(Python *y, Dim size, int64_t lo, int64_t hi)
     return true;
 }
 
-/* a != b: |a - b| >= 1 */
+/* Adds a != b as the guard |a - b| >= 1. */
 static bool add_unequal(Python *y, Dim difference)
 {
     Program *p = y->in->program;
@@ -244,7 +244,7 @@ static bool compare(Python *y, Dim a, const char *op, Dim b)
                      *op == '>' ? INT64_MAX : !strcmp(op, "<") ? -1 : 0);
 }
 
-/* a <= b < c */
+/* Reads a chain of comparisons: a <= b < c. */
 static bool comparison(Python *y)
 {
     static const char *const op[] = {"==", "!=", "<=", ">=", "<", ">"};

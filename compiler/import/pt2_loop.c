@@ -6,7 +6,7 @@
 #include "compiler/import/internal.h"
 #include <string.h>
 
-/* The kinds of operands of the graph: carried by a scan, divided into parts, and others. */
+/* The graph's operands are of three kinds: carried by a scan, divided into parts, and others. */
 enum { CARRIED, PARTS, WHOLE, N_KINDS };
 
 typedef struct Loop {
@@ -208,7 +208,8 @@ static bool build_test(Loop *l)
 
 /* -- the node -------------------------------------------------------------------------------- */
 
-/* Zeros: of the number of the first part, and of tensors that the turns fill. */
+/* Builds the first operands of the loop: zeros for the number of the part and for the tensors that
+ * the turns fill. */
 static bool build_start(Loop *l)
 {
     int at = 0;

@@ -10,8 +10,8 @@ enum { MAX_ARGS = 64 };
 
 /* -- origin ------------------------------------------------------------------------------ */
 
-/* "model.py:12" of the innermost frame: lines of 'File "/path/model.py", line 12, in forward'.
- * The folder is the exporting machine's and not kept. */
+/* Returns "model.py:12" for the innermost frame of a trace, whose lines are like 'File
+ * "/path/model.py", line 12, in forward'.  The folder of the exporting machine is dropped. */
 static const char *source_of(Arena *a, const char *trace)
 {
     static const char start[] = "File \"", middle[] = "\", line ";
@@ -38,8 +38,9 @@ static const char *source_of(Arena *a, const char *trace)
     return source;
 }
 
-/* "blocks.0.conv" of "...;L__self___blocks_0_conv,L['self'].blocks.0.conv,torch.nn.Conv2d", also
- * where the path reads getattr(L['self'].blocks, '0').conv: words, joined by dots. */
+/* Returns "blocks.0.conv" for
+ * "...;L__self___blocks_0_conv,L['self'].blocks.0.conv,torch.nn.Conv2d", also if the path reads
+ * getattr(L['self'].blocks, '0').conv: its words are joined by dots. */
 static const char *module_of(Arena *a, const char *stack)
 {
     const char *last = stack ? strrchr(stack, ';') : NULL;
@@ -140,7 +141,7 @@ static bool read_optional_tensor(Reader *r, const Json *v, Arg *out)
                                             : bad(r, "a tensor or none");
 }
 
-/* An integer, as the schema wants numbers here. */
+/* Makes an integer in the form in which the schema wants a number here. */
 static bool number(Reader *r, Dim d, Arg *out)
 {
     if (r->want->type != SCH_FLOAT) {
@@ -230,7 +231,7 @@ static bool read_sym_float(Reader *r, const Json *v, Arg *out)
     return value != NULL;
 }
 
-/* A number that takes a tensor's place, as x * 1j has it. */
+/* Reads a complex number in the place of a tensor, as in x * 1j. */
 static bool read_complex(Reader *r, const Json *v, Arg *out)
 {
     Diag *d = r->scope->in->diag;
@@ -376,7 +377,7 @@ static bool argument(Reader *r, const Json *arg, Arg *out)
     return true;
 }
 
-/* The arguments that an out overload writes to; its functional operator does not have them. */
+/* The arguments that an `out` overload writes to.  The functional operator does not have them. */
 typedef struct Outs {
     const Json *arg[MAX_ARGS];
     int n;
@@ -425,7 +426,7 @@ static bool arguments(Scope *s, Node *n, const Json *inputs, Outs *outs)
     return ok;
 }
 
-/* Numbers below 0 beside bytes are bytes: torch takes -1 for 255. */
+/* Makes numbers below 0 bytes if the operand and the result are bytes: torch takes -1 for 255. */
 static void wrap_numbers(Node *n)
 {
     const Schema *schema = node_schema(n);
@@ -438,7 +439,7 @@ static void wrap_numbers(Node *n)
     }
 }
 
-/* torch takes a vector as the weight of a linear layer: a product without the last axis. */
+/* Torch accepts a vector as the weight of a linear layer, whose result then lacks the last axis. */
 static Node *with_matrix(Scope *s, Node *n)
 {
     Value *weight = n->op == OP_LINEAR ? arg_value(n, "weight") : NULL;
@@ -567,7 +568,7 @@ static bool check_graphs(Scope *s, const Node *n)
     return true;
 }
 
-/* Operators that only run a graph, under some setting of torch or with a name or hints. */
+/* Operators that only run a graph under a setting of torch, or with a name or hints. */
 static const struct {
     const char *target;
     int graph;    /* position of the graph */
@@ -619,7 +620,7 @@ static bool bind_results(Scope *s, Loc loc, const Json *outputs, Value **v)
     return true;
 }
 
-/* The tensors of an argument; an empty dictionary holds none. */
+/* Lists the tensors of an argument.  An empty dictionary has none. */
 static bool wrapped_operands(Scope *s, Loc loc, const Json *arg, Value ***in, int *n_in)
 {
     Pt2 *p = s->in;
@@ -672,8 +673,8 @@ static bool wrapped(Scope *s, int row, Loc loc, const Json *node)
 
 /* -- out overloads ------------------------------------------------------------------------ */
 
-/* The operator whose results the overload writes to its last arguments: the row whose kernel has
- * its name, or that of the name without "out". */
+/* Returns the operator whose results an `out` overload writes to its last arguments: the row whose
+ * kernel has this name, or else the row with the name without "out". */
 static OpId functional_of(Arena *tmp, const char *target)
 {
     static const char aten[] = "aten.";
@@ -726,7 +727,7 @@ static bool write_out(Scope *s, Node *n, const Json *arg, const Json *output)
     return pt2_define(s, n->loc, text, node_add_out(copy, pt2_value_name(s, text), type));
 }
 
-/* torch.add(x, y, out=z) is the sum, then its copy to z. */
+/* Reads torch.add(x, y, out=z) as the sum and a copy of it to z. */
 static bool out_node(Scope *s, OpId op, Loc loc, const Json *node)
 {
     const Json *outputs = json_get(node, "outputs");
@@ -751,7 +752,8 @@ static bool out_node(Scope *s, OpId op, Loc loc, const Json *node)
 
 /* -- nodes ------------------------------------------------------------------------------- */
 
-/* Arithmetic on sizes and dtypes, and checks of sizes: their results are known or not wanted. */
+/* Returns whether a target computes or checks sizes and dtypes.  Its result is known or not needed.
+ */
 static bool is_about_sizes(const char *target)
 {
     static const char *const prefix[] = {"_operator.", "math.", "torch.sym_",
@@ -764,8 +766,8 @@ static bool is_about_sizes(const char *target)
     return false;
 }
 
-/* torch._check of a tensor reads its bool, and uses it nowhere else: other uses of that are
- * refused. */
+/* Returns whether a node reads a bool for torch._check of a tensor.  Any other use of such a bool
+ * is refused. */
 static bool is_check(OpId op, const Json *node)
 {
     const Json *content = NULL;
@@ -774,7 +776,7 @@ static bool is_check(OpId op, const Json *node)
     return op == OP_LOCAL_SCALAR_DENSE && tag && !strcmp(tag, "as_sym_bool");
 }
 
-/* The symbolic float that a node computes, or NULL. */
+/* Returns the symbolic float that a node computes, or NULL. */
 static Name *float_result(Scope *s, const Json *node)
 {
     const Json *content = NULL;
@@ -787,7 +789,7 @@ static Name *float_result(Scope *s, const Json *node)
     return n && n->is_float ? n : NULL;
 }
 
-/* Another overload of the same operator, or NULL. */
+/* Returns the name of another overload of the same operator, or NULL. */
 static const char *other_overload(const char *target)
 {
     const char *dot = strrchr(target, '.');

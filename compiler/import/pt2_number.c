@@ -96,7 +96,7 @@ bool pt2_number_input(Scope *s, const char *tag, const Json *content, int number
 
 /* -- floats ------------------------------------------------------------------------------------ */
 
-/* A symbolic float, as a tensor of rank 0. */
+/* Returns a symbolic float as a tensor of rank 0. */
 static Value *float_value(Scope *s, Loc loc, const Json *argument)
 {
     const char *text = json_string(json_get(argument, "as_name"));
@@ -206,7 +206,7 @@ bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, N
 
 /* -- outputs ----------------------------------------------------------------------------------- */
 
-/* A plain number or a symbolic int, as an argument. */
+/* Reads a plain number or a symbolic int as an argument. */
 bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content, Arg *out)
 {
     Pt2 *p = s->in;
@@ -246,7 +246,7 @@ bool pt2_number_output(Scope *s, const char *tag, const Json *content, int numbe
 
 /* -- as operands of operators that take numbers ----------------------------------------------- */
 
-/* The argument that is a symbolic float, or NULL. */
+/* Returns the argument that is a symbolic float, or NULL. */
 const Json *pt2_open_float(const Json *inputs)
 {
     for (JsonIter it = json_iter(inputs); json_next(&it);) {
@@ -258,7 +258,8 @@ const Json *pt2_open_float(const Json *inputs)
     return NULL;
 }
 
-/* The overload that takes tensors where this one takes numbers, since such a float is a tensor. */
+/* Returns the overload that takes tensors in the place of numbers, because a symbolic float is a
+ * tensor. */
 OpId pt2_with_tensors(Arena *tmp, OpId op)
 {
     static const OpId odd[][2] = {{OP_CLAMP, OP_CLAMP_TENSOR},
@@ -285,7 +286,7 @@ bool pt2_fills(OpId op)
     return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;
 }
 
-/* A tensor of such floats, of the recorded type. */
+/* Makes a tensor of the recorded type whose elements are a symbolic float. */
 bool pt2_filled(Scope *s, Loc loc, const Json *number, const Json *outputs)
 {
     Pt2 *p = s->in;

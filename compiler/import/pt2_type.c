@@ -79,7 +79,7 @@ static Frac whole(Dim d)
     return (Frac){d, DIM(1)};
 }
 
-/* ('s52', positive=True, integer=True) */
+/* Reads a symbol: ('s52', positive=True, integer=True). */
 static bool symbol(Sympy *y, Frac *out)
 {
     char name[MAX_WORD];
@@ -216,7 +216,7 @@ static bool power(Sympy *y, Frac *base, Frac exponent)
     return true;
 }
 
-/* Max, min and mod are those of integers. */
+/* Max, min and mod are defined for integers only. */
 static bool of_integers(Sympy *y, Fn fn, Frac *a, Frac b)
 {
     Program *p = y->in->program;
@@ -260,7 +260,7 @@ static bool take(Sympy *y, Fn fn, int i, Frac *a, Frac b)
     }
 }
 
-/* Functions of one argument. */
+/* Computes a function of one argument. */
 static bool finish(Sympy *y, Fn fn, Frac *a)
 {
     Program *p = y->in->program;
@@ -368,7 +368,7 @@ static Value *built(Node *n)
     return n ? n->out[0] : NULL;
 }
 
-/* (a, b) behind the name of a comparison: a - b compared with 0. */
+/* Reads (a, b) behind the name of a comparison, and compares a - b with 0. */
 static Value *comparison(Sympy *y, Scope *s, OpId op)
 {
     Program *p = y->in->program;
@@ -388,7 +388,7 @@ static Value *comparison(Sympy *y, Scope *s, OpId op)
 
 static Value *truth(Sympy *y, Scope *s);
 
-/* (a, b, ...) behind And and Or. */
+/* Reads (a, b, ...) behind And and Or. */
 static Value *joined(Sympy *y, Scope *s, OpId op)
 {
     Value *v = truth(y, s), *next;

@@ -33,7 +33,8 @@ static void set_batch(Pt2 *p, Value *v, const Batch *b)
     table_at_copy(&p->batches, &v, sizeof v)->ptr = copy;
 }
 
-/* The place of a level, or where it would come; *is_there says which. */
+/* Returns the place of a level, or the place where it would be.  *is_there says whether it is
+ * there. */
 static int place_of(const Batch *b, int64_t level, bool *is_there)
 {
     int i = 0;
@@ -65,7 +66,8 @@ static void drop_level(Batch *b, int at)
 
 /* -- operators --------------------------------------------------------------------------------- */
 
-/* Operators that read the dtype of a batch alone: their result is the same in all its elements. */
+/* Operators that read only the dtype and sizes of a batch: their result is the same for all
+ * elements. */
 static bool is_new(OpId op)
 {
     return op == OP_NEW_FULL || op == OP_NEW_ONES || op == OP_NEW_ZEROS;
@@ -92,7 +94,7 @@ static bool takes_batches(OpId op)
            (op_info[op].access == ACCESS_POINTWISE && op_info[op].functional == OP_NONE);
 }
 
-/* v with all axes of `all`, before an element of `rank` axes. */
+/* Returns v with all axes of `all`, followed by those of an element of `rank` axes. */
 static Value *aligned(Scope *s, const Node *n, Value *v, const Batch *all, int rank)
 {
     const Batch *b = batch_of(s->in, v);
@@ -109,8 +111,8 @@ static Value *aligned(Scope *s, const Node *n, Value *v, const Batch *all, int r
     return v;
 }
 
-/* An index takes batches where each axis it chooses from is the first or follows another, so that
- * the axes of the indices come first. */
+/* An index can take batches if it chooses from the first axes, without a gap between them.  Then
+ * the axes of the indices come first in the result. */
 static bool is_index_of_first_axes(Pt2 *p, const Node *n)
 {
     const Arg *list = &n->arg[arg_find(n, "indices")];
@@ -124,7 +126,7 @@ static bool is_index_of_first_axes(Pt2 *p, const Node *n)
     return true;
 }
 
-/* The axes of the levels stay as they are. */
+/* Adds the axes of the levels to the sizes of an expand; -1 leaves them as they are. */
 static void expand_levels(Node *n, int n_levels)
 {
     Arg *list = &n->arg[arg_find(n, "size")];
@@ -201,7 +203,7 @@ bool pt2_refuse_batch(Pt2 *p, Loc loc)
 
 /* -- one element after another ------------------------------------------------------------------- */
 
-/* The element of v at a place among all levels. */
+/* Returns the element of v at a place among all levels. */
 static Value *element_of(Scope *s, Loc loc, Value *v, const Batch *all, const int64_t *at)
 {
     const Batch *b = batch_of(s->in, v);
@@ -250,7 +252,7 @@ static Node *call_for(Scope *s, const Node *n, const Batch *all, const int64_t *
     return m;
 }
 
-/* The results of all elements, in the order of the elements, as one value. */
+/* Returns the results of all elements, in their order, as one value. */
 static Value *stacked(Scope *s, Loc loc, Value **v, int n, const Batch *all)
 {
     Dim dim[MAX_RANK];
@@ -363,7 +365,7 @@ static bool read_mark(Scope *s, Loc loc, const Json *node, Mark *m)
     return true;
 }
 
-/* The result: v with its axis `from` at place `to`. */
+/* Defines the result as v with its axis `from` moved to place `to`. */
 static bool define_moved(Scope *s, Loc loc, Mark *m, Value *v, int from, int to)
 {
     int64_t axis[MAX_RANK];
@@ -387,7 +389,7 @@ static bool define_moved(Scope *s, Loc loc, Mark *m, Value *v, int from, int to)
     return pt2_define(s, loc, m->result, made->out[0]);
 }
 
-/* _add_batch_dim(x, axis, level): the axis is that of a level. */
+/* Reads _add_batch_dim(x, axis, level): the axis becomes that of a level. */
 static bool open_level(Scope *s, Loc loc, Mark *m)
 {
     int64_t axis = m->number[0], level = m->number[1];
@@ -401,7 +403,7 @@ static bool open_level(Scope *s, Loc loc, Mark *m)
            define_moved(s, loc, m, m->x, from, to);
 }
 
-/* A value that does not depend on the level is repeated. */
+/* Returns a value that does not depend on the level, repeated along a new axis. */
 static Value *repeated(Scope *s, Loc loc, const Mark *m, int axis)
 {
     Dim dim[MAX_RANK];
@@ -416,7 +418,8 @@ static Value *repeated(Scope *s, Loc loc, const Mark *m, int axis)
     return made ? made->out[0] : NULL;
 }
 
-/* _remove_batch_dim(x, level, size, axis): the level is an axis of all elements. */
+/* Reads _remove_batch_dim(x, level, size, axis): the level becomes an axis of all elements again.
+ */
 static bool close_level(Scope *s, Loc loc, Mark *m)
 {
     int64_t level = m->number[0], axis = m->number[2];

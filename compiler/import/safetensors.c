@@ -168,7 +168,7 @@ static bool take_shared(const Tensors *t, State *s, const Table *by_place)
     return true;
 }
 
-/* Two names of one storage may not tell two things. */
+/* Checks that two names of one storage do not stand for different bytes. */
 static bool note_place(const Tensors *t, State *s, Table *by_place)
 {
     const char *place = arena_printf(t->tmp, "%s+%lld", s->file, (long long)s->offset);
@@ -209,7 +209,8 @@ static bool take_all(Tensors *t)
     return ok;
 }
 
-/* A state_dict holds more than the graph reads: counters of batches, heads that were left out. */
+/* Warns of tensors that the graph does not read.  A state_dict may have some: counters of batches,
+ * or heads that were left out. */
 static void warn_of_more(const Tensors *t)
 {
     const char *names = "";

@@ -78,7 +78,7 @@ static bool read_config(Pt2 *p, bool in_constants)
     return true;
 }
 
-/* Json or PickledTensor; NULL: reported. */
+/* Returns a Json or PickledTensor, or NULL after an error was reported. */
 static const void *find_entry(Pt2 *p, bool in_constants, const char *fqn)
 {
     if (!p->config_read[in_constants]) {
@@ -97,13 +97,14 @@ static const void *find_entry(Pt2 *p, bool in_constants, const char *fqn)
     return entry;
 }
 
-/* A plain file name: no folder, no "..". */
+/* Returns whether s is the plain name of a file: without a folder, and not "..". */
 static bool is_plain(const char *s)
 {
     return *s && *s != '.' && strlen(s) < 256 && !strpbrk(s, "/\\:");
 }
 
-/* Bytes that lie at odd addresses, in an archive that was packed anew, move to the arena. */
+/* Moves bytes that are not aligned to an element, in an archive that was packed again, to the
+ * arena. */
 static void align(Arena *a, Storage *s, size_t size)
 {
     if ((uintptr_t)s->data % size == 0)
@@ -137,7 +138,7 @@ static bool check_storage(Pt2 *p, const char *fqn, const Entry *e, const Storage
     return true;
 }
 
-/* NULL: reported, now or at an earlier use. */
+/* Returns NULL after an error, which was reported now or when the storage was first used. */
 static Storage *read_storage(Pt2 *p, const char *fqn, const Entry *e)
 {
     TableItem *known = table_at_text(&p->storages, e->key);
@@ -205,7 +206,7 @@ static bool read_entry(Pt2 *p, bool in_constants, const char *fqn, const Json *e
     return true;
 }
 
-/* Keys are unique within one pickle alone, so the file's name says of which it is. */
+/* Keys are unique only within one pickle, so the file's name also tells the pickle. */
 static bool read_pickled(Pt2 *p, bool in_constants, const char *fqn, const PickledTensor *t,
                          Entry *e)
 {
@@ -264,8 +265,8 @@ State *weights_state(Pt2 *p, StateKind kind, bool in_constants, const char *name
 
 /* -- texts ----------------------------------------------------------------------------------- */
 
-/* "weights.forward.3" is data/3 of a pickle's archive, if there is one; NULL: it is no such name.
- * The archive may then be NULL: reported. */
+/* Reads "weights.forward.3" as the file data/3 in the archive of a pickle.  Returns NULL if the
+ * name is not such a name.  *z is NULL if there is an error, which was reported. */
 static const char *pickled_file(Archive **z, const char *file, Arena *tmp)
 {
     for (int i = 0; i < 2; i++) {
@@ -283,7 +284,8 @@ static const char *pickled_file(Archive **z, const char *file, Arena *tmp)
     return NULL;
 }
 
-/* A text names the file of a storage, not its folder: weights and constants never share a name. */
+/* A text gives the name of a storage's file without its folder, because a weight and a constant
+ * never have the same name. */
 static Storage *text_storage(Archive *z, Table *known, const State *s, Loc loc, Arena *tmp, Diag *d)
 {
     size_t n = 0;

@@ -83,7 +83,8 @@ static bool is_sig(const uint8_t *p, int a, int b)
 
 /* -- names ------------------------------------------------------------------------------- */
 
-/* A relative path of plain components; one '/' at its end marks a folder. */
+/* Returns whether a name is a relative path of plain components.  A '/' at its end marks a folder.
+ */
 static bool is_safe_name(const char *s, size_t n)
 {
     if (!n || n > MAX_NAME || !is_utf8(s, n))
@@ -375,7 +376,7 @@ static Member *find(const Archive *z, const char *name)
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* The file over memory that goes on behind its end; MAP_FAILED where that fails. */
+/* Maps a file over memory that continues behind its end; MAP_FAILED: that is not possible. */
 static void *map(int fd, size_t n)
 {
     enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_NORESERVE };
@@ -513,7 +514,8 @@ bool archive_read(Archive *z, const char *name, uint8_t **data, size_t *n)
     return true;
 }
 
-/* Torch puts everything below one folder; an archive zipped anew may lack it. */
+/* Finds the folder that contains all members.  Torch writes one; an archive that was zipped again
+ * may have none. */
 static void find_root(Archive *z)
 {
     z->root = "";
