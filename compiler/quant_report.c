@@ -111,7 +111,7 @@ static void put_head(const QuantReport *r, Arena *a, FILE *f)
     fputs("<p>recipe ", f);
     html_put(f, r->recipe);
     if (r->library) {
-        fputs(", ranges seen by way of ", f);
+        fputs(", ranges measured with ", f);
         html_put(f, r->library);
     }
     fprintf(f,

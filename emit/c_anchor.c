@@ -32,7 +32,7 @@ bool check_tensors(Function *f, const Node *n, int from)
             rest.stride += from;
         }
         if (!c_type_is_dense(f->e, rest))
-            return function_refuse(f, n, "takes no tensor with gaps here");
+            return function_refuse(f, n, "expects a dense tensor here");
     }
     return true;
 }
@@ -433,7 +433,7 @@ static bool put_byte_window(Function *f, const Node *n, const Pool *w)
     if (x->type.rank < 3 || x->type.rank > 4)
         return function_refuse(f, n, "expects images with or without a batch");
     if (!c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
-        return function_refuse(f, n, "takes no tensor with gaps here");
+        return function_refuse(f, n, "expects a dense tensor here");
     put_window(f, n, w, x->type.rank == 4 ? size_of(x, 0) : DIM(1), 4);
     return true;
 }

@@ -115,7 +115,7 @@ static void put_cmake_flags(const Build *b, Text *t)
     const char *flags = core_flags(b), *name = b->name;
     if (!flags)
         return;
-    put(t, "\n# The flags of %s, if the compiler is one for it.\n"
+    put(t, "\n# The flags of %s, if the compiler accepts them.\n"
         "include(CheckCSourceCompiles)\n"
         "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)\n"
         "set(CMAKE_REQUIRED_FLAGS \"%s\")\n"
@@ -187,7 +187,7 @@ static void put_meson_flags(const Build *b, Text *t)
         put(t, "flags = []\n");
         return;
     }
-    put(t, "# The flags of %s, if the compiler is one for it.\nflags = ", b->model->target->name);
+    put(t, "# The flags of %s, if the compiler accepts them.\nflags = ", b->model->target->name);
     put_meson_list(t, words);
     put(t, "\nflags = cc.has_multi_arguments(flags) ? flags : []\n");
 }
@@ -197,7 +197,7 @@ static void emit_meson(Build *b, const char *folder)
     Text t = {.a = b->a};
     const char *name = b->name;
     put_first_lines(b, &t);
-    put(&t, "# As a subproject it is what dependency('%s') finds.\n"
+    put(&t, "# In a subproject, dependency('%s') finds this library.\n"
         "project('%s', 'c', meson_version : '>=0.56',\n"
         "  default_options : ['buildtype=release'])\n\n"
         "cc = meson.get_compiler('c')\n", name, name);

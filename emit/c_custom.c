@@ -77,7 +77,7 @@ static bool put_tensor(Call *c, const Value *v, int port, const char *name)
     if (t.rank == SCALAR || t.is_none)
         return function_refuse(c->f, c->n, run_time_number);
     if (!c_type_is_dense(c->f->e, t))
-        return function_refuse(c->f, c->n, "takes no tensor with gaps here");
+        return function_refuse(c->f, c->n, "expects a dense tensor here");
     if (*known != UNKNOWN && *known != (int)t.dtype)
         return function_refuse(c->f, c->n,
                                arena_printf(c->f->e->a, "calls %s with '%s' as %s and elsewhere as "
@@ -222,9 +222,9 @@ static void put_declaration(Text *t, NameSet *names, const CustomCall *c)
 void put_custom(Emit *e, Text *t)
 {
     if (e->n_custom)
-        put(t, "\n/* Operators of your own, whose functions you bring.  A tensor is its elements\n"
-            " * without gaps, its sizes and how many these are; results come last, and all of\n"
-            " * each is to be written.  An argument that is left out is NULL. */\n");
+        put(t, "\n/* Your own operators, whose functions you write.  A tensor is passed as its dense\n"
+            " * elements, its sizes and its rank.  Results come last, and the function writes all\n"
+            " * elements of each.  An argument that is left out is NULL. */\n");
     for (int i = 0; i < e->n_custom; i++)
         put_declaration(t, c_scope(e), e->custom[i]);
 }

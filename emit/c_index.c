@@ -383,7 +383,7 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
         return function_refuse(f, n, "expects a plain axis");
     for (int i = 0; i <= n->n_out; i++)
         if (!c_type_is_dense(f->e, i < n->n_out ? n->out[i]->type : value_type(x)))
-            return function_refuse(f, n, "takes no tensor with gaps here");
+            return function_refuse(f, n, "expects a dense tensor here");
     if (!type_numel(n->out[0]->type)) {
         put(&f->body, "    (void)%s;\n", f->name_of[n->out[0]->index]);
         return true;

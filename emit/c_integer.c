@@ -14,7 +14,7 @@ static bool check(Function *f, const Node *n)
 {
     for (int i = 0; i < n->n_in + 1; i++)
         if (!c_type_is_dense(f->e, value_type(i < n->n_in ? n->in[i] : n->out[0])))
-            return function_refuse(f, n, "takes no tensor with gaps here");
+            return function_refuse(f, n, "expects a dense tensor here");
     return true;
 }
 

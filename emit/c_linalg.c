@@ -7,7 +7,7 @@ static bool check_operands(Function *f, const Node *n)
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
         if (!c_type_is_dense(f->e, value_type(v)))
-            return function_refuse(f, n, "takes no tensor with gaps here");
+            return function_refuse(f, n, "expects a dense tensor here");
     }
     return true;
 }

@@ -206,8 +206,10 @@ static void put_stop_status(Emit *e, Text *t)
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
         Text text = {.a = e->a};
-        put(&text, "%s is not %" PRId64, e->symbol[i], s->lo);
-        put(&text, s->hi == INT64_MAX ? " or more" : " to %" PRId64, s->hi);
+        put(&text, "%s is %s %" PRId64, e->symbol[i], s->hi == INT64_MAX ? "below" : "not in",
+            s->lo);
+        if (s->hi != INT64_MAX)
+            put(&text, "..%" PRId64, s->hi);
         put_reason(t, text.s);
     }
     for (int i = 0; i < e->p->n_guards; i++)

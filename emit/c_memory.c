@@ -203,7 +203,7 @@ static void add_missed(Emit *e, const Memory *m, CBank *b)
     }
     if (m->bytes > m->values && m->bytes > m->size) {
         const char *text = arena_printf(e->a, "working memory of kernels, %" PRId64
-                                        " bytes behind the values", m->bytes - m->values);
+                                        " bytes after the values", m->bytes - m->values);
         PUSH(e->a, b->missed, b->n_missed, text);
     }
 }
@@ -246,8 +246,8 @@ void put_memory_comment(Emit *e, Text *t, const Value *v)
 static void put_work_needs(Text *t, const Memory *m)
 {
     if (m->bytes > m->values + m->work)
-        put(t, " *              %" PRId64 " more are working memory of kernels, which else lies "
-            "where no value does\n", m->bytes - m->values - m->work);
+        put(t, " *              %" PRId64 " are working memory of kernels that does not fit beside "
+            "live values\n", m->bytes - m->values - m->work);
     if (m->work)
         put(t, " *              %" PRId64 " are working memory of kernels\n", m->work);
 }
@@ -272,8 +272,8 @@ static void put_arena_needs(Emit *e, Text *t)
     else
         put(t, " *   arena      %" PRId64 " bytes, 64-byte aligned\n", m->bytes);
     if (m->values)
-        put(t, " *              %" PRId64 " hold values; live at once are %" PRId64 "\n", m->values,
-            e->bound);
+        put(t, " *              %" PRId64 " hold values, of which at most %" PRId64 " are live at "
+            "once\n", m->values, e->bound);
     put_work_needs(t, m);
 }
 
@@ -285,10 +285,10 @@ void put_memory_needs(Emit *e, Text *t)
     for (int i = 0; has_banks(e) && i < e->n_memories; i++)
         put_bank_needs(t, &e->memory[i]);
     if (has_banks(e))
-        put(t, " *   all banks  live at once are %" PRId64 " bytes of values\n", e->bound);
+        put(t, " *   all banks  at most %" PRId64 " bytes of values are live at once\n", e->bound);
     if (e->state_bytes)
         put(t, " *   state      %" PRId64 " bytes, 64-byte aligned, kept between calls;\n"
-            " *              %s_init_state fills it first\n", e->state_bytes, e->name);
+            " *              %s_init_state writes its initial values\n", e->state_bytes, e->name);
     if (constant_bytes(e))
         put(t, " *   constants  %" PRId64 " bytes\n", constant_bytes(e));
     if (e->o->is_fast)
@@ -299,5 +299,5 @@ void put_memory_needs(Emit *e, Text *t)
             e->rom[i].name, e->rom[i].bytes, e->rom[i].size,
             e->rom[i].section ? e->rom[i].section : ".rodata");
     if (stack_bytes(e))
-        put(t, " *   stack      at most %d bytes, if gcc 12 compiles it at -O2\n", stack_bytes(e));
+        put(t, " *   stack      at most %d bytes if gcc 12 compiles this file at -O2\n", stack_bytes(e));
 }

@@ -9,7 +9,7 @@ static bool check_floats(Function *f, const Node *n, const Value *const *v, int 
         if (v[i] && v[i]->type.dtype != ETC_F32)
             return function_refuse(f, n, "has C for float32 only");
         if (v[i] && !c_type_is_dense(f->e, value_type(v[i])))
-            return function_refuse(f, n, "takes no tensor with gaps here");
+            return function_refuse(f, n, "expects a dense tensor here");
     }
     return true;
 }

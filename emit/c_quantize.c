@@ -15,7 +15,7 @@ static bool check(Function *f, const Node *n)
         if (t != ETC_F32 && t != ETC_F64 && !is_whole(t))
             return function_refuse(f, n, "has no C for these dtypes");
         if (!c_type_is_dense(f->e, value_type(v)))
-            return function_refuse(f, n, "takes no tensor with gaps here");
+            return function_refuse(f, n, "expects a dense tensor here");
     }
     return true;
 }

@@ -131,11 +131,10 @@ static void put_status(Emit *e, Text *t)
     put(t, "\n/* Returns 0, or\n *   1  an argument is missing or misaligned\n");
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
-        put(t, " *   %d  %s is not %" PRId64, status_of_symbol(e, i), e->symbol[i], s->lo);
-        if (s->hi == INT64_MAX)
-            put(t, " or more");
-        else
-            put(t, " to %" PRId64, s->hi);
+        put(t, " *   %d  %s is %s %" PRId64, status_of_symbol(e, i), e->symbol[i],
+            s->hi == INT64_MAX ? "below" : "not in", s->lo);
+        if (s->hi != INT64_MAX)
+            put(t, "..%" PRId64, s->hi);
         put_uses(e, t, s);
         put(t, "\n");
     }
@@ -196,9 +195,9 @@ static const char *base_name(const char *path)
 
 static void put_library(Text *t, const char *library)
 {
-    put(t, " * Ranges of values were seen by way of ");
+    put(t, " * The ranges of values were measured with ");
     put_comment(t, library);
-    put(t, ":\n * another machine may come to others.\n *\n");
+    put(t, ";\n * another machine may measure other ranges.\n *\n");
 }
 
 static void put_title(const CSource *s, Text *t, const char *suffix)
@@ -234,7 +233,7 @@ static void put_ports(Emit *e, Text *t)
         const Symbol *s = e->p->sym[i];
         if (e->item_of[i] && !e->told[i])
             continue;
-        put(t, " *   %-9s  %-*s  %" PRId64 " to ", e->told[i] ? "told size" : "size", width,
+        put(t, " *   %-9s  %-*s  %" PRId64 " to ", e->told[i] ? "size out" : "size", width,
             e->told[i] ? e->told[i] : e->symbol[i], s->lo);
         if (s->hi != INT64_MAX)
             put(t, "%" PRId64 "\n", s->hi);
@@ -290,8 +289,8 @@ static void put_models(const CSource *s, Text *t)
     }
     if (s->model->o->freestanding)
         put(t, " *\n *   needs      memcpy, memmove, memset and memcmp, which compilers call on their own,\n"
-            " *              and from the compiler's library (libgcc, compiler-rt) what the CPU has no\n"
-            " *              instruction for\n");
+            " *              and functions of the compiler's library (libgcc, compiler-rt) where the CPU\n"
+            " *              has no instruction\n");
 }
 
 static void put_interface(Emit *e, Text *t)
@@ -299,7 +298,7 @@ static void put_interface(Emit *e, Text *t)
     put_sizes(e, t);
     put_custom(e, t);
     if (e->state_bytes)
-        put(t, "\n/* What the model's buffers hold before the first call. */\n"
+        put(t, "\n/* Writes the values that the model's buffers have before the first run. */\n"
             "void %s_init_state(void *state);\n", e->name);
     put_status(e, t);
     put(t, "int %s_run(", e->name);
@@ -616,7 +615,7 @@ static void emit_variant(const CSource *s, CFiles *out, const Target *of)
     Text t = {.a = s->a};
     const char *file = s->model->file, *isa = of->cores;
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
-        "/* %s.c once more for CPUs with %s; %s_run picks it at run time.  Optional. */\n"
+        "/* %s.c again, for CPUs with %s; %s_run chooses it at run time.  This file is optional. */\n"
         "#if !defined(__x86_64__) || !defined(__ELF__) || defined(__AVX512F__)\n"
         "typedef int %s_%s_is_empty; /* a file must declare something */\n", file, isa,
         s->n > 1 ? "each" : s->model->name, file, isa);
@@ -644,8 +643,9 @@ static void put_build(Emit *e, Text *t, const char *weights)
     else
         put(t, " *\n *   build      cc -O3 %s.c%s%s -lm\n", e->file, variant_files(e, ""), weights);
     if (has_variants(e))
-        put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; on x86-64 without "
-            "either\n *              each fused multiply-add is emulated, and slow\n",
+        put(t, " *              or, for one CPU, cc -O3 -march=... %s.c%s -lm; code for x86-64\n"
+            " *              without the other files and without -march emulates each fused\n"
+            " *              multiply-add, which is slow\n",
             e->file, weights);
 }
 

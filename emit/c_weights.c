@@ -221,7 +221,8 @@ static void put_array(Emit *e, Text *t, int at)
 static void put_assembly(Emit *e, Text *t)
 {
     put(t, "/* SPDX-License-Identifier: 0BSD */\n"
-        "/* The constants of %s.c, from this file's name with .bin behind it, or %s_WEIGHTS_BIN. */\n"
+        "/* Includes the constants of %s.c from the file %s_WEIGHTS_BIN or, if that is not defined,\n"
+        " * from the file with the name of this one and .bin appended. */\n"
         "#ifdef %s_WEIGHTS_BIN\n"
         "    .macro %s_weights_bytes file\n"
         "    .incbin %s_WEIGHTS_BIN\n"

@@ -37,7 +37,7 @@ static void stop_size(const char *name, int axis, int64_t size, const char *want
     exit(1);
 }
 
-/* Never given back; at least a byte, so that nothing is NULL. */
+/* Allocates at least a byte, so the result is never NULL.  The memory is never freed. */
 static void *grab(int64_t bytes)
 {
     void *p = calloc((size_t)((bytes > 0) ? bytes : 1), 1U);
@@ -47,7 +47,7 @@ static void *grab(int64_t bytes)
     return p;
 }
 
-/* The same, 64-byte aligned and as it comes: arena and state. */
+/* Allocates memory for the arena or the state: 64-byte aligned and not zeroed. */
 static void *grab_aligned(size_t bytes)
 {
     void *p = NULL;
@@ -62,7 +62,7 @@ static int64_t item_bytes(const Port *p)
     return p->type[1] - '0';
 }
 
-/* The text behind 'key': in the header of a .npy file, or NULL. */
+/* Returns the text behind 'key': in the header of a .npy file, or NULL. */
 static const char *header_value(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -87,7 +87,7 @@ static void read_shape(Tensor *t, const Port *p, const char *s, const char *path
         int64_t size = (int64_t)strtoll(s, &end, 10);
         if ((end == s) || (size < 0) || (rank >= 16) ||
             ((size > 0) && (t->n > (INT64_MAX / 16 / size)))) {
-            stop("its shape is not a shape", path);
+            stop("its shape is not a tuple of sizes", path);
         }
         t->dim[rank] = size;
         t->n *= size;
@@ -95,7 +95,7 @@ static void read_shape(Tensor *t, const Port *p, const char *s, const char *path
         s = end;
     }
     if (rank != p->rank) {
-        stop("its number of dimensions is not the input's", path);
+        stop("its number of dimensions differs from that of the input", path);
     }
 }
 
@@ -133,7 +133,7 @@ static Tensor read_npy(const Port *p, const char *path)
     }
     const char *order = header_value(header, "'fortran_order'");
     if (!same_type(header_value(header, "'descr'"), p)) {
-        stop("its dtype is not the input's", path);
+        stop("its dtype differs from that of the input", path);
     }
     if ((order == NULL) || ((p->rank > 1) && (strncmp(order, "False", 5U) != 0))) {
         stop("it is in Fortran order", path);
@@ -148,7 +148,7 @@ static Tensor read_npy(const Port *p, const char *path)
     return t;
 }
 
-/* value:JSON, a number, true or false, for an input of rank 0. */
+/* Reads value:JSON, which is a number, true or false, for an input of rank 0. */
 static Tensor read_value(const Port *p, const char *s)
 {
     Tensor t;
@@ -163,7 +163,7 @@ static Tensor read_value(const Port *p, const char *s)
         stop("is not a number, true or false", s);
     }
     if (p->rank != 0) {
-        stop("stands for an input that has dimensions; give a .npy file", s);
+        stop("is a number, but the input has dimensions: give a .npy file", s);
     }
     t.n = 1;
     t.data = grab(8);
@@ -178,7 +178,7 @@ static Tensor read_value(const Port *p, const char *s)
     return t;
 }
 
-/* The same number, perhaps written in another way. */
+/* Returns whether two texts are the same number, perhaps written differently. */
 static int same_number(const char *a, const char *b)
 {
     char *a_end = NULL, *b_end = NULL;

@@ -288,7 +288,7 @@ Test(commands, numbers_go_in_and_out)
     snprintf(line, sizeof line, "./n --input x.npy --input value:2%s && ls o | tr '\\n' ' '", end);
     cr_expect_str_eq(sh(line).out, "output_0.npy output_1.npy output_2.npy ");
     snprintf(line, sizeof line, "./n --input x.npy --input value:5%s", end);
-    expect_said(sh(line), "n is not 1 to 4", "C");
+    expect_said(sh(line), "n is not in 1..4", "C");
     expect_said(
         etc("run n.pte --input x.npy --input value:5 --input value:3 --input 'value:\"add\"'"),
         "the element of 'k' (n) must be 1 to 4, not 5", ".pte");

@@ -90,9 +90,9 @@ mains() {
     says "x: dimension 3 is 0, expected 3" f32 2,1,4,0 f32 4,2
     says "x: dimension 0 is 4, expected b, 1 to 3" f32 4,1,4,3 f32 8,2
     says "y: dimension 0 is 6, expected (2\*b), 2 to 6" f32 2,1,4,3 f32 6,2
-    says "its number of dimensions is not the input's" f32 2,4,3 f32 4,2
-    says "its dtype is not the input's" f64 2,1,4,3 f32 4,2
-    says "its dtype is not the input's" i32 2,1,4,3 f32 4,2
+    says "its number of dimensions differs from that of the input" f32 2,4,3 f32 4,2
+    says "its dtype differs from that of the input" f64 2,1,4,3 f32 4,2
+    says "its dtype differs from that of the input" i32 2,1,4,3 f32 4,2
 }
 
 export ASAN_OPTIONS=detect_leaks=0
