@@ -102,14 +102,14 @@ bool banks_suffice(const CFiles *f, const Program *p, Diag *d)
         if (b->bytes <= b->size)
             continue;
         ok = diag_error(d, (Loc){.file = p->name},
-                        "bank '%s' has %lld bytes, and %lld are needed; --bank %s=%lld%s%s%s would "
+                        "bank '%s' has %lld bytes but needs %lld; --bank %s=%lld%s%s%s would "
                         "fit",
                         b->name, (long long)b->size, (long long)b->bytes, b->name,
                         (long long)b->bytes, b->is_const ? ":const" : "",
                         b->section ? ",section=" : "", b->section ? b->section : "");
         for (int k = 0; k < f->n_banks; k++)
             if (f->bank[k].is_const == b->is_const)
-                diag_note(d, "bank '%s' has %lld bytes, of which %lld are needed", f->bank[k].name,
+                diag_note(d, "bank '%s' has %lld bytes and needs %lld", f->bank[k].name,
                           (long long)f->bank[k].size, (long long)f->bank[k].bytes);
         note_missed(b, d);
     }

@@ -350,7 +350,7 @@ bool command_doctor(const Options *o, Arena *a, Diag *d)
     if (kind == IMPORT_UNKNOWN)
         return false;
     if (kind != IMPORT_PTE)
-        return diag_error(d, (Loc){.file = o->model}, "is no .pte; etc compile makes one");
+        return diag_error(d, (Loc){.file = o->model}, "is not a .pte; etc compile writes one");
     if (!custom_read(o, a, &x.own, d) || !manifest_read(o, a, &x.manifest, d) ||
         !pte_open(o->files, o->model, &x.file, d))
         return false;

@@ -412,7 +412,7 @@ bool command_gate(const Options *o, Arena *a, Diag *d)
     ImportKind kind = model_kind(o, d);
     if (kind != IMPORT_PTE)
         return kind != IMPORT_UNKNOWN &&
-               diag_error(d, (Loc){.file = o->model}, "is no .pte; etc compile makes one");
+               diag_error(d, (Loc){.file = o->model}, "is not a .pte; etc compile writes one");
     if (!add_file(&g) || !add_predicted(&g) || !add_measured(&g) || !add_verified(&g))
         return false;
     if (o->write_baseline)

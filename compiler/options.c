@@ -68,10 +68,10 @@ static const struct {
     [CMD_RUNTIME] = {"runtime", "MODEL.pte ... -o DIR", "etc runtime model.pte -o runtime",
                      "write the sources of a runtime that has only what these .pte files need"},
     [CMD_BATCH] = {"batch", "LIST.yaml [-j N] [-o DIR]", "etc batch nightly.yaml -j 4 -o out",
-                   "compile those models of a list that have changed"},
+                   "compile the models of a list that have changed"},
     [CMD_DOCTOR] = {"doctor", "FILE.pte [--runtime VERSION] [--manifest FILE]",
                     "etc doctor model.pte --runtime 1.2",
-                    "list what a .pte needs from the runtime, and what that would refuse"},
+                    "list what a .pte needs from the runtime, and what a runtime would refuse"},
     [CMD_VERIFY] =
         {"verify", "FILE.pte|FILE.c --model MODEL [--calibrate DATA | --input FILE.npy ...]",
          "etc verify model.pte --model model.pt2 --calibrate samples",
@@ -143,7 +143,7 @@ static const Flag flag_row[] = {
     {"runtime-dir", 0, FLAG_TEXT, AT(runtime_dir), RUNTIME, any, "DIR",
      "where runtime-lite's sources lie (beside etc)"},
     {"method", 0, FLAG_LIST, AT(methods), COMPILE, is_method, "NAME=FILE",
-     "one method of several; instead of MODEL"},
+     "one of several methods, in place of MODEL"},
     {"dim", 0, FLAG_LIST, AT(dims), READS | OWN, is_dim, "NAME|INPUT.AXIS=LO..HI",
      "give a symbolic size its range, or its value"},
     {"bind", 0, FLAG_LIST, AT(binds), READS | OWN, is_bind, "INPUT=NUMBER|FILE.npy",
@@ -193,21 +193,21 @@ static const Flag flag_row[] = {
     {"objective", 0, FLAG_TEXT, AT(objective), BUILDS | RUN | BENCH | CHECKS | QUANTIZE | OWN, is_choice,
      "size|latency", "quantize everything possible (size), or only what gets faster (latency)"},
     {"io", 0, FLAG_TEXT, AT(io), BUILDS | RUN | BENCH | CHECKS | OWN, is_choice, "float|int8|uint8",
-     "make inputs and outputs that are quantized integers (float)"},
+     "the type of inputs and outputs that are quantized (float)"},
     {"fast-calibrate", 0, FLAG_BOOL, AT(fast_calibrate), BUILDS | RUN | BENCH | CHECKS | QUANTIZE | OWN, any,
      NULL, "calibrate with OpenBLAS; the output depends on the machine and says so"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), QUANTIZE | BUILDS | RUN | BENCH | OWN, is_drop,
      "METRIC[:OUTPUT]=VALUE", "keep as few layers in float as this bound allows: top1, cosine, sqnr or max_abs_error"},
     {"max-drop", 0, FLAG_TEXT, AT(max_drop), VERIFY, is_drop, "METRIC[:OUTPUT]=VALUE",
-     "exit 5 beyond this, instead of tolerances: top1, cosine, sqnr or max_abs_error"},
+     "exit 5 if the outputs are worse, in place of tolerances: top1, cosine, sqnr or max_abs_error"},
     {"labels", 0, FLAG_IN, AT(labels), QUANTIZE | BUILDS | RUN | BENCH | VERIFY | OWN, any, "FILE.npy",
-     "the right index of the largest output, for top1"},
+     "the index of the right class for each sample, for top1"},
     {"delegate", 0, FLAG_TEXT, AT(delegate), COMPILE | CHECKS | PARTITION | BENCH, is_choice,
      "worth|all", "delegate what gets faster by it (worth), or all that a backend takes"},
     {"require-delegated", 0, FLAG_TEXT, AT(require_delegated), COMPILE | PARTITION, is_percent,
      "PERCENT", "exit 5 if less of the work is delegated"},
     {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
-     "compare none, each backend alone and the chain"},
+     "compare no backend, each backend alone, and all of them"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS | PARTITION | QUANTIZE,
      is_version, "VERSION", "use only what this version of ExecuTorch has"},
     {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
@@ -221,28 +221,28 @@ static const Flag flag_row[] = {
     {"bank", 0, FLAG_LIST, AT(banks), EMIT_C, is_bank, "NAME=SIZE[:const[,section=NAME]]",
      "a memory of the device, the fastest first, for values or (const) constants"},
     {"share-io", 0, FLAG_BOOL, AT(share_io), EMIT_C | BENCH | OWN, any, NULL,
-     "inputs and outputs lie in the arena, where others may take their place"},
+     "put inputs and outputs into the arena, where other values may overwrite them"},
     {"weights-as", 0, FLAG_TEXT, AT(weights_as), EMIT_C, is_choice, "array|incbin",
      "how weights are stored"},
     {"parallel", 0, FLAG_TEXT, AT(parallel), EMIT_C, is_threads, "N",
      "split the work into up to N parts, which threads of the caller may run at once"},
     {"main", 0, FLAG_BOOL, AT(main), EMIT_C, any, NULL, "also write OUT_main.c, a program"},
     {"freestanding", 0, FLAG_BOOL, AT(freestanding), EMIT_C, any, NULL,
-     "C that needs no library but mem* functions and the compiler's own"},
+     "write C that needs only mem* functions and the compiler's library"},
     {"model", 0, FLAG_MODEL, AT(part), EMIT_C, is_method, "NAME=FILE",
-     "one model of several in OUT.c; instead of MODEL, before the flags of its own"},
+     "one of several models in OUT.c, in place of MODEL; its own flags follow"},
     {"build-files", 0, FLAG_TEXT, AT(build_files), EMIT_C, is_choice, "cmake|meson|zephyr|arduino",
-     "also write what this build system compiles them with"},
-    {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "as --weights, for B alone"},
-    {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "as --data, for B alone"},
+     "also write the files that this build system needs"},
+    {"weights-b", 0, FLAG_IN, AT(other_weights), DIFF, any, "FILE", "--weights of B alone"},
+    {"data-b", 0, FLAG_IN, AT(other_data), DIFF, any, "FILE", "--data of B alone"},
     {"atol", 0, FLAG_TEXT, AT(atol), DIFF, is_tolerance, "NUMBER",
-     "elements may differ by this (1e-5)"},
+     "elements may differ by this much (1e-5)"},
     {"rtol", 0, FLAG_TEXT, AT(rtol), DIFF, is_tolerance, "NUMBER",
-     "and by this much of A's element (1e-4)"},
+     "plus this fraction of A's element (1e-4)"},
     {"atol", 0, FLAG_TEXT, AT(atol), VERIFY, is_tolerance, "NUMBER",
      "elements may differ by this much (1e-4)"},
     {"rtol", 0, FLAG_TEXT, AT(rtol), VERIFY, is_tolerance, "NUMBER",
-     "plus this part of the model's element (1e-3)"},
+     "plus this fraction of the model's element (1e-3)"},
     {"all", 0, FLAG_BOOL, AT(all), DIFF, any, NULL, "list every pair, not only those that differ"},
     {"all", 0, FLAG_BOOL, AT(all), BENCH, any, NULL, "list all rows, in the order of execution"},
     {"runs", 0, FLAG_TEXT, AT(runs), BENCH, is_runs, "N",
@@ -250,7 +250,7 @@ static const Flag flag_row[] = {
     {"runs", 0, FLAG_TEXT, AT(runs), GATE, is_runs, "N",
      "run the file N times, and compare the median"},
     {"warmup", 0, FLAG_TEXT, AT(warmup), BENCH, is_runs, "N",
-     "how many go before, after the first (3)"},
+     "how many untimed runs follow the first one (3)"},
     {"trace", 0, FLAG_OUT, AT(trace), BENCH, any, "FILE.json",
      "write a run for chrome://tracing or Perfetto"},
     {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
@@ -274,9 +274,9 @@ static const Flag flag_row[] = {
     {"etdump", 0, FLAG_OUT, AT(etdump), RUN, any, "FILE.etdp",
      "write how long each instruction took, for ExecuTorch's tools"},
     {"etdump", 0, FLAG_IN, AT(etdump), INSPECT, any, "FILE.etdp",
-     "tell what such a file says, instead of MODEL"},
+     "print the profile in this file, in place of MODEL"},
     {"map", 0, FLAG_IN, AT(map), INSPECT, any, "FILE.json",
-     "what --debug-map wrote of the file that ran"},
+     "the file that --debug-map wrote for the .pte that ran"},
     {"method", 0, FLAG_TEXT, AT(method), INSPECT, any, "NAME",
      "the method that ran, if the map has several"},
     {"depfile", 0, FLAG_BOOL, AT(depfile), BUILDS, any, NULL,
@@ -326,7 +326,7 @@ static void print_help(Command c, FILE *out)
     fprintf(out, "example: %s\n\nusage: etc %s %s [flags]\n%s\n\n", command_row[c].example,
             command_row[c].name, command_row[c].use, command_row[c].help);
     if (c == CMD_KEY)
-        fputs("  the flags of `etc compile`, or of `etc emit-c` where that word stands\n", out);
+        fputs("  takes the flags of `etc compile`, or of `etc emit-c` if that is the command\n", out);
     for (int i = 0; i < N_FLAGS; i++) {
         const Flag *f = &flag_row[i];
         if (!(f->commands >> c & 1))
@@ -402,7 +402,7 @@ static bool is_choice(const Parser *p, const Flag *f, const char *value)
             return true;
         near_consider(&n, item);
     }
-    return usage(p, "--%s knows %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
+    return usage(p, "--%s expects %s, not '%s'%s", f->name, f->value, value, did_you_mean(p, &n, ""));
 }
 
 static bool is_target(const Parser *p, const Flag *f, const char *value)
@@ -415,7 +415,7 @@ static bool is_target(const Parser *p, const Flag *f, const char *value)
         all = arena_printf(p->arena, "%s|%s", target_row[i].name, all);
     }
     return !strcmp(value, "host") || target_find(value) ||
-           usage(p, "--%s knows %s, not '%s'%s", f->name, all, value, did_you_mean(p, &n, ""));
+           usage(p, "--%s expects %s, not '%s'%s", f->name, all, value, did_you_mean(p, &n, ""));
 }
 
 static bool is_dim(const Parser *p, const Flag *f, const char *value)
@@ -451,7 +451,7 @@ static bool is_pass(const Parser *p, const Flag *f, const char *name)
             return true;
         near_consider(&n, pass_info[i].name);
     }
-    return usage(p, "--%s: no pass '%s'%s (etc opt --list names all)", f->name, name,
+    return usage(p, "--%s: there is no pass '%s'%s (etc opt --list lists them)", f->name, name,
                  did_you_mean(p, &n, ""));
 }
 
@@ -588,7 +588,7 @@ static const Flag *find_flag(const Parser *p, const char *name, bool is_long)
 static bool unknown_flag(const Parser *p, const char *word, const char *name)
 {
     for (int i = 0; i < N_FLAGS; i++)
-        if (!strcmp(flag_row[i].name, name))
+        if (!strcmp(flag_row[i].name, name) || (flag_row[i].letter == *name && !name[1]))
             return usage(p, "etc %s takes no flag '%s'", command_row[p->o->command].name, word);
     return usage(p, "unknown flag '%s'%s", word, near_flag(p, name));
 }

@@ -141,7 +141,7 @@ static bool is_complete(const Check *p)
     if (!o->target && ((o->math && o->command == CMD_RUN) || (o->share_io && o->command == CMD_BENCH)))
         return usage(p, "--%s is for emitted C: --target is missing", o->math ? "math" : "share-io");
     if (o->math && strcmp(o->math, "exact") && c_target(o) && c_target(o)->mcu)
-        return usage(p, "--math %s: C for --target %s has no such products", o->math, o->target);
+        return usage(p, "--math %s is not available for --target %s", o->math, o->target);
     if (o->command == CMD_PARTITION && !o->backend)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
@@ -178,7 +178,7 @@ static bool is_complete(const Check *p)
     if (o->target && !target_agrees(p))
         return false;
     if (o->command == CMD_DIFF && !o->other)
-        return usage(p, "two models are wanted; usage: etc %s %s", name, use);
+        return usage(p, "two models are expected; usage: etc %s %s", name, use);
     if (o->command == CMD_OPT && !o->passes && !o->list)
         return usage(p, "--passes is missing; usage: etc %s %s", name, use);
     return outputs_agree(p);

@@ -228,8 +228,8 @@ static bool misfit(const Runner *r, int i, const EtcValue *got, const EtcError *
     like.dtype = etc_method_input(r->method, i)->as.tensor->dtype;
     const char *expected = tensor_shown(a, &like), *most = want->is_dynamic ? "at most " : "";
     if (!t || t->dtype != like.dtype || t->rank != like.rank)
-        return diag_error(r->diag, loc, "%s: is %s, expected a tensor %s%s", name,
-                          kind_text(a, got), most, expected);
+        return diag_error(r->diag, loc, "%s: is %s, expected a tensor %s%s%s", name,
+                          kind_text(a, got), want->is_dynamic ? "of " : "", most, expected);
     int k = wrong_dim(t, want);
     if (k < 0)
         return diag_error(r->diag, loc, "%s: %s, expected %s%s", name, e->what, most, expected);

@@ -482,7 +482,7 @@ bool command_verify(const Options *o, Arena *a, Diag *d)
     file.data = file.weights = file.weights_dir = NULL;
     if (kind != IMPORT_PTE)
         return kind != IMPORT_UNKNOWN &&
-               diag_error(d, (Loc){.file = o->model}, "is no .pte or .c; etc diff compares models");
+               diag_error(d, (Loc){.file = o->model}, "is neither .pte nor .c; etc diff compares models");
     bool ok = open_file(&v, &file) && open_model(&v) && fits(&v) &&
               (!o->labels || labels_read(o->files, o->labels, a, &v.label, &v.n_labels, d));
     if (ok) {

@@ -198,7 +198,7 @@ static void add_missed(Emit *e, const Memory *m, CBank *b)
             continue;
         const char *from = v->def ? loc_text(v->def->loc, e->a) : "";
         const char *text = arena_printf(e->a, "%%%s, %" PRId64 " bytes%s%s", v->name,
-                                        type_bytes(v->type), *from ? ", of " : "", from);
+                                        type_bytes(v->type), *from ? ", from " : "", from);
         PUSH(e->a, b->missed, b->n_missed, text);
     }
     if (m->bytes > m->values && m->bytes > m->size) {

@@ -445,6 +445,6 @@ ImportKind import_kind(Files *files, const char *path, Diag *d)
                                         "etc compile writes a .pte that etc runs"
                    : is_of(start, "ED") || is_of(start + 4, "ED") /* with its size in front */
                        ? "is a profile: etc inspect --etdump reads it"
-                       : "is not one of .pt2, an unpacked .pt2, model.json, .onnx, .etir, .pte");
+                       : "is not a .pt2, an unpacked .pt2, a model.json, .onnx, .etir or .pte");
     return kind;
 }

@@ -172,7 +172,7 @@ Test(backends, wrong_use_is_told)
     fails("partition m.etir --backend portable", 2, "--backend portable delegates nothing");
     fails("partition m.etir --backend xnnpak", 2,
           "there is no backend 'xnnpak'; did you mean 'xnnpack'?");
-    fails("partition m.etir --backend xnnpack --delegate some", 2, "--delegate knows worth|all");
+    fails("partition m.etir --backend xnnpack --delegate some", 2, "--delegate expects worth|all");
     fails("partition m.etir --backend xnnpack --simulate --require-delegated 5", 2, "--simulate");
     write_text("p.etir", "program \"p\" stage edge\nmethod @forward(%x: f32[4]) {\n"
                          "  %y = aten.relu.default(%x) : f32[4]\n  return %y\n}\n");

@@ -113,17 +113,17 @@ static const struct {
     {"emit-c m.pt2 -o x.c --target generc", "did you mean 'generic'?"},
     {"emit-c m.pt2 -o x.c --target x86-64-v5", "|x86-64-v2|"},
     {"emit-c m.pt2 -o x.c --target hots", "did you mean 'host'?"},
-    {"emit-c m.pt2 -o x.c --math strict", "--math knows exact|bf16|fast, not 'strict'"},
+    {"emit-c m.pt2 -o x.c --math strict", "--math expects exact|bf16|fast, not 'strict'"},
     {"emit-c m.pt2 -o x.c --math bf16 --target cortex-m7",
-     "--math bf16: C for --target cortex-m7 has no such products"},
+     "--math bf16 is not available for --target cortex-m7"},
     {"emit-c m.pt2 -o x.c --math fast --target rv32imc",
-     "--math fast: C for --target rv32imc has no such products"},
+     "--math fast is not available for --target rv32imc"},
     {"run m.pt2 --math bf16", "--math is for emitted C: --target is missing"},
     {"bench m.pt2 --share-io", "--share-io is for emitted C: --target is missing"},
     {"bench m.pt2 --math exact", "etc bench takes no flag '--math'"},
     {"emit-c m.pt2 -o x.c --weights-as aray",
-     "knows array|incbin, not 'aray'; did you mean 'array'?"},
-    {"emit-c m.pt2 -o x.c --build-files make", "knows cmake|meson|zephyr|arduino, not 'make'"},
+     "expects array|incbin, not 'aray'; did you mean 'array'?"},
+    {"emit-c m.pt2 -o x.c --build-files make", "expects cmake|meson|zephyr|arduino, not 'make'"},
     {"emit-c m.pt2 -o 'a b.c' --build-files cmake", "OUT may have letters, digits"},
     {"emit-c m.pt2 -o 'd;/-x.c' --build-files meson", "OUT may have letters, digits"},
     {"emit-c m.pt2 -o test.c --build-files cmake", "'test' is a target that it has already"},
@@ -139,7 +139,7 @@ static const struct {
      "--calibrate needs a --recipe"},
     {"emit-c --model a=n.pt2 --report x.svg -o x.c", "--report is for one model"},
     {"key emit-c --model a=n.pt2", "etc key is for one model"},
-    {"check m.pt2 --tail C", "--tail knows pte|c, not 'C'"},
+    {"check m.pt2 --tail C", "--tail expects pte|c, not 'C'"},
     {"opt m.etir", "--passes is missing"},
     {"opt m.etir --passes=dcee,foldd", "no pass 'dcee'; did you mean 'dce'?"},
     {"opt m.etir --passes=dce,,cse", "no pass ''"},
@@ -558,7 +558,7 @@ static const struct {
     {": > empty.pt2", "empty.pt2", 1, "empty.pt2: error: "},
     {": > empty.etir", "empty.etir", 1, "empty.etir:1: error: "},
     {": > empty.json", "empty.json", 1, "empty.json"},
-    {": > empty", "empty", 1, "is not one of .pt2"},
+    {": > empty", "empty", 1, "is not a .pt2"},
     {"mkdir folder", "folder", 1,
      "folder: error: is a folder without models/NAME.json: give a .pt2, or the "},
     {"mkfifo pipe.pt2", "pipe.pt2", 3, "not a regular file"},
@@ -567,7 +567,7 @@ static const struct {
     {"printf 'program\\0' > nul.etir", "nul.etir", 1, "contains a NUL byte"},
     {"truncate -s 1T sparse.etir", "sparse.etir", 1, "contains a NUL byte"},
     {"truncate -s 300M sparse.pt2", "sparse.pt2", 1, "sparse.pt2: error: "},
-    {"echo hello > hello.txt", "hello.txt", 1, "is not one of .pt2"},
+    {"echo hello > hello.txt", "hello.txt", 1, "is not a .pt2"},
     {"cp $DATA/official_pte/off_add.pte x.pte", "x.pte", 1, "already compiled"},
     {"echo x > m.onnx", "m.onnx", 4, "ONNX"},
     {"printf '\\24\\0\\0\\0BP08\\0\\0' > bundle", "bundle", 1, "is a bundle, for ExecuTorch's"},
@@ -586,7 +586,7 @@ Test(cli, odd_models)
         fails(line, odd[i].code, odd[i].message);
         cr_expect_eq(access("never.pte", F_OK), -1);
     }
-    fails("run empty", 1, "is not one of");
+    fails("run empty", 1, "is not a .pt2");
     sh(": > e.pte; mkfifo p.npy; cp $DATA/official_pte/off_add.pte a.pte; truncate -s 1T s.pte");
     fails("run e.pte", 1, "e.pte: error: is empty");
     fails("inspect e.pte", 1, "e.pte: error: is empty");

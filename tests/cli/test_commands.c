@@ -148,7 +148,7 @@ Test(commands, run_names_the_input_that_does_not_fit)
     fails("run m.pte", 1, "m.pte: error: 0 inputs given, method 'forward' has 1");
     fails("run m.pte --input x.npy --input x.npy", 1, "2 inputs given");
     fails("run m.pte --input x.npy", 1,
-          "input 0: is a tensor f32[2], expected a tensor at most f32[1024,64]");
+          "input 0: is a tensor f32[2], expected a tensor of at most f32[1024,64]");
     fails("run m.pte --input value:3", 1, "input 0: is a tensor f32[], expected");
     fails("run m.pte --input value:null", 1, "input 0: is null, expected a tensor");
     fails("run m.pte --input value:three", 1, "'value:three' is not a JSON number");
@@ -777,7 +777,7 @@ static long least_of_last_bank(const char *command)
     snprintf(line, sizeof line, "%s --bank slow=64", command);
     Result r = etc(line);
     cr_expect_eq(r.code, 1);
-    cr_expect(strstr(r.err, "error: bank 'slow' has 64 bytes, and "), "%s", r.err);
+    cr_expect(strstr(r.err, "error: bank 'slow' has 64 bytes but needs "), "%s", r.err);
     cr_expect(strstr(r.err, "note: does not fit: working memory of kernels, "), "%s", r.err);
     const char *at = strstr(r.err, "--bank slow=");
     cr_assert_not_null(at, "%s", r.err);
@@ -793,9 +793,9 @@ Test(commands, banks_that_are_too_small_are_refused)
 {
     least_of_last_bank("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank fast=4K --bank slow=64", 1,
-          "note: bank 'fast' has 4096 bytes, of which ");
+          "note: bank 'fast' has 4096 bytes and needs ");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank rom=64:const", 1,
-          "bank 'rom' has 64 bytes, and ");
+          "bank 'rom' has 64 bytes but needs ");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank a=1M --bank A=2M", 2, "names 'a' twice");
     fails("emit-c $DATA/cnn_digits/model.pt2 -o m.c --bank r=1M:const --weights-as incbin", 2,
           "goes into no bank");

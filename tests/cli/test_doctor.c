@@ -100,7 +100,7 @@ Test(doctor, tells_what_no_runtime_has)
 
 Test(doctor, refuses_what_is_no_pte)
 {
-    fails("doctor $DATA/add/model.pt2", 1, "is no .pte");
+    fails("doctor $DATA/add/model.pt2", 1, "is not a .pte");
     fails("doctor " OFFICIAL "off_add.pte --runtime 0.7", 2, "a version from 1.0.1 on");
     write_text("short.pte", "12345678ET12");
     fails("doctor short.pte", 1, "short.pte");

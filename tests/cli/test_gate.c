@@ -128,7 +128,7 @@ Test(gate, refuses_what_it_cannot_read)
 {
     make_files();
     fails("gate one.pte", 2, "--baseline is missing");
-    fails("gate one.etir --baseline b.json", 1, "is no .pte");
+    fails("gate one.etir --baseline b.json", 1, "is not a .pte");
     fails("gate one.pte --baseline none.json", 3, "none.json");
     fails("gate one.pte --baseline none.json", 3, "note: --write-baseline makes it");
     write_text("b.json", "{\"numbers\": {\"bytes\": \"many\"}}");

@@ -94,6 +94,6 @@ Test(messages, wrong_usage_is_a_message)
     Result r = etc("compile --nonsense --error-format=json");
     cr_expect_eq(r.code, 2);
     cr_expect_str_eq(text(parsed(r.err, r.n_err - 1), "fault"), "usage");
-    fails("check x --error-format xml", 2, "--error-format knows human|json|github|sarif, not 'xml'");
+    fails("check x --error-format xml", 2, "--error-format expects human|json|github|sarif, not 'xml'");
     fails("check x -v --error-format json", 2, "cannot be combined");
 }

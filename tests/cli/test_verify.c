@@ -208,7 +208,7 @@ Test(verify, refuses_what_does_not_belong_together)
     make_files();
     fails("verify one.pte", 2, "--model is missing");
     fails("verify one.pte --model one.etir --input x.npy --calibrate d", 2, "one or the other");
-    fails("verify one.etir --model one.etir", 1, "is no .pte");
+    fails("verify one.etir --model one.etir", 1, "is neither .pte nor .c");
     fails("verify one.pte --model one.pte", 1, "already compiled");
     fails("verify one.pte --model $DATA/add/model.pt2", 1, "has 1 inputs");
     fails("verify one.pte --model none.pt2", 3, "none.pt2");
