@@ -1,5 +1,5 @@
-/* pte_load.h -- a method in memory of its exact size, so that a sanitizer sees one byte past it;
- * shared by tests/unit and tests/fuzz. */
+/* pte_load.h -- puts a method into memory of exactly its size, so that a sanitizer sees an access
+ * one byte past it; shared by tests/unit and tests/fuzz. */
 #ifndef TESTS_PTE_LOAD_H
 #define TESTS_PTE_LOAD_H
 

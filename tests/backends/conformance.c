@@ -1,10 +1,10 @@
-/* conformance.c -- what every backend owes (ir/backend.h), asked of each: xnnpack, and echo, the
- * least there may be.
+/* conformance.c -- checks the contract of ir/backend.h for each backend: xnnpack, and echo, the
+ * smallest possible one.
  *
- * A backend says of each node the same whenever it is asked, and why not; what it takes has a
- * price; two compilations give the same bytes; the file computes what it computes without backends;
- * the passes that it wants run where it is chosen and nowhere else.  Then the two in one file.
- * XNNPACK's file runs where the library is there.
+ * A backend gives the same answer about a node whenever it is asked, and a reason if it refuses.  A
+ * node that it takes has a cost.  Two compilations give the same bytes.  The file computes the same
+ * as without backends.  The passes that the backend wants run only if it is chosen.  Then both
+ * backends are used in one file.  The file for XNNPACK is run if the library is installed.
  */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>

@@ -1,7 +1,8 @@
-/* bench_ir.c -- how long 32,000 nodes take to parse, verify, infer, clean up and print.
+/* bench_ir.c -- measures how long it takes to parse, verify, infer, clean up and print 32,000
+ * nodes.
  *
- * Prints the best of five rounds per step in milliseconds of CPU; fails past the 100 ms that parse,
- * verify and dce may take together. */
+ * It prints the best of five rounds per step, in milliseconds of CPU time, and fails if parse,
+ * verify and dce together take more than 100 ms. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* bench_lite.c -- times a .pte in runtime-lite; the arguments are timing.h's, after MODEL.pte.
- * An input may end in :2x3, the sizes it has where the program allows several. */
+/* bench_lite.c -- times a .pte in runtime-lite.  The arguments after MODEL.pte are those of
+ * timing.h. An input may end in :2x3, which gives its sizes if the program allows several. */
 #define _POSIX_C_SOURCE 200809L
 #include "runtime-lite/etc_rt.h"
 #include "tests/bench/timing.h"

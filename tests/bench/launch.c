@@ -1,10 +1,11 @@
-/* launch.c -- runs a command N times on one CPU and prints for each run what it took.
+/* launch.c -- runs a command N times on one CPU, and prints the time and memory of each run.
  *
  *     launch CPU N COMMAND ARGUMENT ...
  *
- * One line per run: exit status, wall seconds, CPU seconds, peak kilobytes.  A child's peak starts
- * at what its parent holds when it forks, so a big process cannot measure a small one; this one is
- * small.  The command's stdout is thrown away.  CPU -1 leaves it to the system.
+ * It prints one line per run: exit status, wall seconds, CPU seconds, peak kilobytes.  The peak of
+ * a child includes the memory of its parent at the fork, so a large process cannot measure a small
+ * one; this program is small.  The standard output of the command is discarded.  With CPU -1 the
+ * system chooses the CPU.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,7 +1,9 @@
-/* timing.h -- what the inference benches share: raw tensors in files, and the timed loop.
+/* timing.h -- shared by the benchmarks of inference: tensors as raw bytes in files, and the timed
+ * loop.
  *
- * Every bench takes SECONDS INPUT ... -- OUTPUT ... : files of raw bytes, read before and written
- * after; it prints one line: number of runs, median, fastest, slowest (seconds of one run). */
+ * Every benchmark takes SECONDS INPUT ... -- OUTPUT ..., which are files of raw bytes.  It reads
+ * the inputs, writes the outputs, and prints one line: number of runs, median, fastest, slowest
+ * (seconds of one run). */
 #ifndef ETC_BENCH_TIMING_H
 #define ETC_BENCH_TIMING_H
 

@@ -1,5 +1,6 @@
-/* cli.h -- what the tests of the command line share: commands run in an empty folder of the test's
- * own, with ETC the binary and DATA tests/data; what they print, how they end, what they leave. */
+/* cli.h -- runs commands for the tests of the command line, in an empty folder for each test, and
+ * checks what they print, their exit codes and the files that they leave.  ETC is the program, DATA
+ * is tests/data. */
 #ifndef ETC_TESTS_CLI_H
 #define ETC_TESTS_CLI_H
 

@@ -1,5 +1,6 @@
-/* silent.c -- parts of `etc` that fail without a word where the variable SILENT names them.  The
- * linker puts them before the real ones: --wrap in meson.build. */
+/* silent.c -- replaces parts of `etc` by functions that fail without a message if the environment
+ * variable SILENT names them.  The linker puts them in the place of the real ones: --wrap in
+ * meson.build. */
 #include "compiler/compiler.h"
 #include <stdlib.h>
 #include <string.h>

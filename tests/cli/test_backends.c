@@ -1,4 +1,5 @@
-/* test_backends.c -- --backend: what `etc partition` tells, the line of `compile`, the gate. */
+/* test_backends.c -- tests --backend: the output of `etc partition`, the summary line of `compile`,
+ * and --require-delegated. */
 #include "tests/cli/cli.h"
 
 TestSuite(backends, .init = make_folders, .fini = remove_folders);

@@ -1,5 +1,5 @@
-/* test_batch.c -- `etc batch`: what is made, what is not made again, what goes wrong alone, and that
- * nothing half-written is left. */
+/* test_batch.c -- tests `etc batch`: which models it compiles and which it skips, that a failure of
+ * one model does not affect the others, and that no partly written file is left. */
 #include "tests/cli/cli.h"
 #include <signal.h>
 

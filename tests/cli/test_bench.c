@@ -1,5 +1,5 @@
-/* test_bench.c -- `etc bench`: what is measured is there and hangs together; no test asserts how
- * long anything takes. */
+/* test_bench.c -- tests that `etc bench` reports all its measurements and that they are
+ * consistent.  No test asserts how long anything takes. */
 #include "tests/cli/cli.h"
 
 TestSuite(bench, .init = make_folders, .fini = remove_folders);

@@ -1,5 +1,5 @@
-/* test_bundle.c -- --bundle: which files it takes, and what is refused.  That the official verifier
- * takes what comes of it, tests/conformance/bundle.py shows. */
+/* test_bundle.c -- tests --bundle: which files it takes and which it refuses.
+ * tests/conformance/bundle.py gives the results to the official verifier. */
 #include "tests/cli/cli.h"
 
 TestSuite(bundle, .init = make_folders, .fini = remove_folders);

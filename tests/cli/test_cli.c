@@ -1,5 +1,5 @@
-/* test_cli.c -- the command line from outside: help, wrong usage, `etc compile`, which files a run
- * writes and leaves, odd models. */
+/* test_cli.c -- tests the command line: help, wrong usage, `etc compile`, the files that a run
+ * writes and leaves, and unusual models. */
 #include "tests/cli/cli.h"
 #include <fcntl.h>
 

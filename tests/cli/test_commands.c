@@ -1,5 +1,5 @@
-/* test_commands.c -- the commands from outside: what they make of models, beside what torch
- * recorded of them, and what they print. */
+/* test_commands.c -- tests the commands: what they print, and their results on models, compared
+ * with those that torch recorded. */
 #include "tests/cli/cli.h"
 
 TestSuite(commands, .init = make_folders, .fini = remove_folders);

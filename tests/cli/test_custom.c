@@ -1,5 +1,5 @@
-/* test_custom.c -- operators of a user's own, from the command line: files of --ops that are wrong or
- * lie, and what the same operator becomes in each output. */
+/* test_custom.c -- tests a user's own operators: files of --ops that are wrong or hostile, and the
+ * same operator in each kind of output. */
 #include "tests/cli/cli.h"
 
 TestSuite(custom, .init = make_folders, .fini = remove_folders);

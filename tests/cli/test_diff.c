@@ -1,5 +1,6 @@
-/* test_diff.c -- `etc diff` on small programs whose differences follow by hand: a factor of 0.75 in
- * the place of 0.5 is off by half of A's value, 20 * log10(2) = 6.02 dB below it. */
+/* test_diff.c -- tests `etc diff` on small programs whose differences are computed by hand: a
+ * factor of 0.75 in the place of 0.5 changes a value by half of A's value, which is 20 * log10(2) =
+ * 6.02 dB less. */
 #include "tests/cli/cli.h"
 
 TestSuite(diff, .init = make_folders, .fini = remove_folders);

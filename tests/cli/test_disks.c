@@ -1,6 +1,6 @@
-/* test_disks.c -- what cannot be read or written: file systems that are read-only or full, files
- * and folders of other users.  The message names the file, the exit code is 3, nothing half-written
- * stays. */
+/* test_disks.c -- tests files that cannot be read or written: on file systems that are read-only or
+ * full, and in folders of other users.  The message must name the file, the exit code must be 3,
+ * and no partly written file may be left. */
 #include "tests/cli/cli.h"
 
 TestSuite(disks, .init = make_folders, .fini = remove_folders, .timeout = 300);

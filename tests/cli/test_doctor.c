@@ -1,5 +1,5 @@
-/* test_doctor.c -- `etc doctor`: what a .pte needs of the ExecuTorch runtime.  Which kernels that has
- * and which libraries bring others was asked of the published ones. */
+/* test_doctor.c -- tests `etc doctor`, which lists what a .pte needs of the ExecuTorch runtime.
+ * The expected kernels and libraries were taken from the published runtimes. */
 #include "tests/cli/cli.h"
 
 TestSuite(doctor, .init = make_folders, .fini = remove_folders);

@@ -1,5 +1,5 @@
-/* test_etdump.c -- profiles in ExecuTorch's format and debug maps.  small.etdp is what flatc made, with
- * the schema of ExecuTorch 1.4.1, of the events in tests/data/etdump/record.py. */
+/* test_etdump.c -- tests profiles in ExecuTorch's format and debug maps.  flatc made small.etdp
+ * with the schema of ExecuTorch 1.4.1, from the events in tests/data/etdump/record.py. */
 #include "tests/cli/cli.h"
 
 TestSuite(etdump, .init = make_folders, .fini = remove_folders);

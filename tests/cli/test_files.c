@@ -1,5 +1,5 @@
-/* test_files.c -- which files a run reads and writes: no output is an input or another output,
- * whatever they are called; those of several runs do not mix. */
+/* test_files.c -- tests the files that a run reads and writes: under any of its names, an output
+ * must be neither an input nor another output, and the outputs of several runs must not mix. */
 #include "tests/cli/cli.h"
 #include <fcntl.h>
 #include <signal.h>

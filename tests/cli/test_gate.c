@@ -1,4 +1,5 @@
-/* test_gate.c -- `etc gate`: numbers of a .pte that may not get worse. */
+/* test_gate.c -- tests `etc gate`, which compares the numbers of a .pte with those of an earlier
+ * one. */
 #include "tests/cli/cli.h"
 
 TestSuite(gate, .init = make_folders, .fini = remove_folders);

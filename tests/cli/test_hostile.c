@@ -1,5 +1,6 @@
-/* test_hostile.c -- names that would steer a terminal: of files, weights, modules, methods, operators.
- * Wherever they are printed, nothing but a line's end controls anything. */
+/* test_hostile.c -- tests names of files, weights, modules, methods and operators that contain
+ * control characters.  Wherever etc prints them, the only control character in the output is the
+ * line feed. */
 #include "tests/cli/cli.h"
 #include "ir/escape.h"
 

@@ -1,5 +1,5 @@
-/* test_key.c -- `etc key`: equal where outputs are, different where anything that may change them
- * does; each flag of compile and emit-c is looked at. */
+/* test_key.c -- tests `etc key`: keys are equal if the outputs are, and differ if anything differs
+ * that may change an output.  Each flag of compile and emit-c is tested. */
 #include "tests/cli/cli.h"
 
 TestSuite(key, .init = make_folders, .fini = remove_folders, .timeout = 120);

@@ -1,4 +1,5 @@
-/* test_messages.c -- --error-format: the same messages for people, as JSON, for GitHub and as SARIF. */
+/* test_messages.c -- tests --error-format, which prints the same messages for people, as JSON, for
+ * GitHub and as SARIF. */
 #include "tests/cli/cli.h"
 
 TestSuite(messages, .init = make_folders, .fini = remove_folders);

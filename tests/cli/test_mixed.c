@@ -1,5 +1,6 @@
-/* test_mixed.c -- `etc quantize` with a budget: which layers stay in floats, and that what is
- * compiled by its statistics keeps to it.  Outputs in floats are those of the model as it is. */
+/* test_mixed.c -- tests `etc quantize` with a budget: which layers stay in floats, and that a file
+ * which is compiled with its statistics meets the budget.  Outputs in floats are those of the model
+ * before it is quantized. */
 #include "tests/cli/cli.h"
 
 TestSuite(mixed, .init = make_folders, .fini = remove_folders);

@@ -1,4 +1,5 @@
-/* test_onnx.c -- the commands on ONNX files, beside the same models as torch exported them. */
+/* test_onnx.c -- tests the commands on ONNX files, and compares the results with those of the same
+ * models as torch exported them. */
 #include "tests/cli/cli.h"
 
 static void make_models(void)

@@ -1,5 +1,6 @@
-/* test_quantizing.c -- --recipe, --calibrate, --statistics and `etc quantize`: what becomes of
- * models, beside what torch makes of them with the same pairs (tests/data/quantized/record.py). */
+/* test_quantizing.c -- tests --recipe, --calibrate, --statistics and `etc quantize`, and compares
+ * the models with those that torch computes with the same scales (tests/data/quantized/record.py).
+ */
 #include "tests/cli/cli.h"
 
 TestSuite(quantizing, .init = make_folders, .fini = remove_folders);

@@ -1,5 +1,5 @@
-/* test_recipes.c -- recipes, samples and the report from the command line: what is wrong with
- * them is told, and then nothing is written. */
+/* test_recipes.c -- tests recipes, samples and the report on the command line.  If one of them is
+ * wrong, a message says why, and nothing is written. */
 #include "tests/cli/cli.h"
 
 TestSuite(recipes, .init = make_folders, .fini = remove_folders);

@@ -1,6 +1,6 @@
-/* test_refit.c -- `etc refit`: new weights in an unchanged .pte.  What comes out is held against a
- * compile of the new model; models with weights of torch's, and more of them, are
- * tests/conformance/refit.py's. */
+/* test_refit.c -- tests `etc refit`, which puts new weights into a .pte.  The result is compared
+ * with a compile of the new model.  tests/conformance/refit.py does the same with more models and
+ * with weights from torch. */
 #include "tests/cli/cli.h"
 
 /* mlp_digits unpacked, and the same with the signs of some weights turned: new/. */

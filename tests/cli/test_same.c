@@ -1,5 +1,6 @@
-/* test_same.c -- the same input and flags give the same bytes: under another locale, with and
- * without address randomisation, from another folder to another name, in another environment. */
+/* test_same.c -- tests that the same input and flags give the same bytes: in another locale, with
+ * and without address randomisation, from another folder, under another name and in another
+ * environment. */
 #include "tests/cli/cli.h"
 
 TestSuite(same, .init = make_folders, .fini = remove_folders);

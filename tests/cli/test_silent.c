@@ -1,5 +1,5 @@
-/* test_silent.c -- whoever fails without saying why is told by name, and the run does not pass for
- * one that was done. */
+/* test_silent.c -- tests that a function which fails without a message is reported by name, and
+ * that the run then counts as failed. */
 #include "tests/cli/cli.h"
 
 TestSuite(silent, .init = make_folders, .fini = remove_folders);

@@ -1,4 +1,5 @@
-/* test_target.c -- `etc run --target`: what the C for a CPU computes, before that CPU is there. */
+/* test_target.c -- tests `etc run --target`, which computes on this machine what the C for another
+ * CPU computes. */
 #include "tests/cli/cli.h"
 #include <sys/utsname.h>
 

@@ -1,5 +1,6 @@
-/* test_verify.c -- `etc verify`, and `etc diff` with a .pte: a finished file beside a model.  How many
- * of the digits the model knows (347 of 360) torch says; other numbers are computed by hand. */
+/* test_verify.c -- tests `etc verify`, and `etc diff` with a .pte, which compare a finished file
+ * with a model.  Torch says how many digits the model recognizes (347 of 360); the other numbers
+ * are computed by hand. */
 #include "tests/cli/cli.h"
 
 TestSuite(verify, .init = make_folders, .fini = remove_folders);

@@ -1,11 +1,11 @@
-/* digits.c -- what the demo does with its test images: cut them up, score the answers.
+/* digits.c -- splits and shows the test images of the demo, and scores the answers.
  *
  *     digits split IMAGES.npy FOLDER     FOLDER/0.npy, 1.npy ...: batches of one image
  *     digits score LABELS.npy FOLDER     how often the largest value stands at the label, in
  *                                        FOLDER/output_0.npy (all images) or FOLDER/K/output_0.npy
  *     digits show  IMAGES.npy K          the K-th image, 8 x 8, in characters
  *
- * Reads version 1 .npy files in C order: float32 images and answers, int64 labels.
+ * It reads .npy files of version 1 in C order: float32 images and answers, int64 labels.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
-/* eval.c -- evaluates a textual program as it stands, for comparison with its emitted C.
+/* eval.c -- evaluates a textual program without rewriting it, for comparison with its emitted C.
  *
  *     eval MODEL.etir DATA|- --input FILE.npy ... [--next --input ...] --output-dir DIR
  *
- * Writes what the emitted program's `main` writes.  Symbols are read off plain dimensions. */
+ * It writes the same files as the `main` of the emitted program.  The value of a symbol is read
+ * from a dimension that is exactly this symbol. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

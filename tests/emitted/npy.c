@@ -1,4 +1,4 @@
-/* npy.c -- what the tests of emitted C do with .npy files; a case makes its inputs with it too.
+/* npy.c -- makes and compares .npy files for the tests of emitted C.
  *
  *     npy random TYPE DIMS SEED FILE    TYPE of ETC_DTYPES; DIMS "2,3", "-" for none
  *     npy same A B                      dtype, sizes and bits agree; any NaN equals any

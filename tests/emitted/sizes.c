@@ -1,5 +1,5 @@
-/* sizes.c -- calls a model of open sizes with every combination of sizes in and near their ranges:
- * each call must give what the evaluator gives, or be refused.
+/* sizes.c -- calls a model with symbolic sizes with every combination of sizes in and near their
+ * ranges.  Each call must give what the evaluator gives, or be refused.
  *
  *     sizes pte MODEL.etir MODEL.pte    in runtime-lite: inputs as the symbols say, then with each
  *                                       dimension off for itself, then, if these are not too many,
@@ -10,7 +10,7 @@
  *                                       not be
  *
  * `pte` and the driver print "accepted N of M, W wrong" and exit with 1 if W is not 0.  N counts
- * calls with inputs as the symbols say. */
+ * the calls whose inputs have the sizes that the symbols give. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* draw.h -- what a fuzz target chooses: by the bytes of its input, and 0 behind their end; or,
- * where a mutator has no bytes but a seed, at random.  And numbers that are worth a try. */
+/* draw.h -- the choices of a fuzz target.  They are made from the bytes of its input, which is
+ * followed by zeros, or at random, if a mutator has only a seed.  The file also has numbers that
+ * are likely to find bugs. */
 #ifndef TESTS_FUZZ_DRAW_H
 #define TESTS_FUZZ_DRAW_H
 

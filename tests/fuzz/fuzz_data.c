@@ -1,10 +1,10 @@
-/* fuzz_data.c -- libFuzzer target: any bytes as samples of a model's inputs: a .npz where they
- * begin as an archive does, else a .npy.  All samples are read.
+/* fuzz_data.c -- libFuzzer target: reads any bytes as samples of a model's inputs: as a .npz if
+ * they begin as an archive does, else as a .npy.  All samples are read.
  *
- * Links what `etc` does but main.c. Checksums are taken to be 0, here and in the seeds, so that
- * changed bytes get past them.  That the target finds anything is shown with -DPLANTED_BUG and
- * without compiler/npy.c: bounds in it are then checked by sums of 8 bits, and a read behind a
- * header or an array is found. */
+ * It is linked with everything of `etc` except main.c.  Checksums are taken to be 0, here and in
+ * the seeds, so that changed bytes get past them.  To see that the target finds bugs, build it with
+ * -DPLANTED_BUG and without compiler/npy.c: bounds in that file are then checked with sums of 8
+ * bits, and the target finds a read past a header or an array. */
 #define _GNU_SOURCE
 #include "compiler/compiler.h"
 #include "compiler/import/internal.h"

@@ -1,8 +1,8 @@
-/* fuzz_etdump.c -- libFuzzer target: any bytes as an ETDump, with its size in front or not; what
- * changes them knows FlatBuffers (flat_mutate.h).
+/* fuzz_etdump.c -- libFuzzer target: reads any bytes as an ETDump, with or without its size in
+ * front. The mutator knows FlatBuffers (flat_mutate.h).
  *
- * That the target finds anything is shown with -DPLANTED_BUG and without compiler/etdump.c: events
- * are then counted by vectors that nobody has verified. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG and without compiler/etdump.c:
+ * events are then counted by vectors that were not verified. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "tests/fuzz/flat_mutate.h"

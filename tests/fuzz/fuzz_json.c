@@ -1,4 +1,5 @@
-/* fuzz_json.c -- libFuzzer target: any bytes as a model.json, beside weights that never change.
+/* fuzz_json.c -- libFuzzer target: imports any bytes as a model.json, with weights that never
+ * change.
  *
  *     src="compiler/import/[a-z]*.c ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c \
  *         tests/fuzz/fuzz_json.c"
@@ -7,9 +8,9 @@
  *     python3 tests/import/make_hostile.py --seeds seeds
  *     ./fuzz_json -max_total_time=60 -dict=tests/fuzz/json.dict corpus seeds/json
  *
- * That the target finds anything is shown with -DPLANTED_BUG and without
- * compiler/import/pt2_type.c: counts of sizes are then cut to two bits, so that the check of the
- * rank never fails, and a write behind an array of sizes is found. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG and without
+ * compiler/import/pt2_type.c: numbers of sizes are then cut to two bits, so that the check of the
+ * rank never fails, and the target finds a write past an array of sizes. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <stdlib.h>

@@ -1,9 +1,8 @@
-/* fuzz_lists.c -- libFuzzer target: any bytes as one of the YAML files of commands for many models: a
- * list of `etc batch`, a manifest of `etc doctor`, tolerances of `etc gate`.  The first byte says
- * which.
+/* fuzz_lists.c -- libFuzzer target: reads any bytes as one of three YAML files: a list of `etc
+ * batch`, a manifest of `etc doctor`, or tolerances of `etc gate`.  The first byte says which.
  *
- * That the target finds anything is shown with -DPLANTED_BUG and without compiler/manifest.c: a
- * name's length is then forgotten, and what stands behind it is read. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG and without compiler/manifest.c:
+ * the length of a name is then not used, and the target finds a read past the name. */
 #define _GNU_SOURCE
 #include "compiler/batch.h"
 #include "compiler/compiler.h"

@@ -1,7 +1,7 @@
-/* fuzz_onnx.c -- libFuzzer target: any bytes as an ONNX file, walked, unpacked and imported.
+/* fuzz_onnx.c -- libFuzzer target: walks, unpacks and imports any bytes as an ONNX file.
  *
- * That the target finds anything is shown with -DPLANTED_BUG, where a field may reach four bytes past
- * the end of what holds it. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG: a field may then end four bytes
+ * past the end of the message that contains it. */
 #include "compiler/import/onnx.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* fuzz_ops.c -- libFuzzer target: any bytes as a file of --ops, and a model that calls what it may
- * describe, made a .pte and C.
+/* fuzz_ops.c -- libFuzzer target: reads any bytes as a file of --ops, and compiles a model that
+ * calls the operators which the file may describe, to a .pte and to C.
  *
- * Links what `etc` does but main.c, and libyaml.  The planted bug is that of fuzz_recipe.c: long
- * texts are left where libyaml had them. */
+ * It is linked with everything of `etc` except main.c, and with libyaml.  The planted bug is that
+ * of fuzz_recipe.c: long texts are not copied from libyaml's memory. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include <stdlib.h>

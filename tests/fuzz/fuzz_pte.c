@@ -1,5 +1,5 @@
-/* fuzz_pte.c -- libFuzzer target: opens, plans (up to 1 MB), initialises and runs any bytes; what
- * changes them knows FlatBuffers (flat_mutate.h).
+/* fuzz_pte.c -- libFuzzer target: opens, plans (up to 1 MB), initialises and runs any bytes as a
+ * .pte. The mutator knows FlatBuffers (flat_mutate.h).
  *
  *     src="runtime-lite/[a-z]*.c runtime-lite/kernels/[a-hj-z]*.c
  *          runtime-lite/kernels/isa_base.c tests/fuzz/fuzz_pte.c"
@@ -7,8 +7,9 @@
  *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $src -lm -o fuzz_pte
  *     mkdir -p corpus && ./fuzz_pte -max_total_time=60 -rss_limit_mb=1024 corpus tests/import/pte
  *
- * That the target finds anything is shown with -DPLANTED_BUG and without runtime-lite/flat_read.c:
- * the reader then takes every offset for one inside the file, and a read past its end is found. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG and without
+ * runtime-lite/flat_read.c: the reader then accepts every offset, and the target finds a read past
+ * the end of the file. */
 #include "tests/fuzz/flat_mutate.h"
 #include "tests/fuzz/pte_runs.h"
 

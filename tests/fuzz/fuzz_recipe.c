@@ -1,9 +1,9 @@
-/* fuzz_recipe.c -- libFuzzer target: any bytes as a recipe, whose scopes are then held against a
+/* fuzz_recipe.c -- libFuzzer target: reads any bytes as a recipe, and compares its scopes with a
  * model.
  *
- * Links what `etc` does but main.c, and libyaml.  That the target finds anything is shown with
- * -DPLANTED_BUG and without compiler/config.c: long texts are then left where the parser had
- * them, and a read of what it has given back is found. */
+ * It is linked with everything of `etc` except main.c, and with libyaml.  To see that the target
+ * finds bugs, build it with -DPLANTED_BUG and without compiler/config.c: long texts are then not
+ * copied from the parser's memory, and the target finds a read after that memory was freed. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* fuzz_safetensors.c -- libFuzzer target: any bytes as a safetensors file, for a text with weights of
- * several dtypes, two of which share their bytes.
+/* fuzz_safetensors.c -- libFuzzer target: reads any bytes as a safetensors file for a textual
+ * program, which has weights of several dtypes, two of which share their bytes.
  *
- * Links what `etc` does but main.c.  That the target finds anything is shown with -DPLANTED_BUG and
- * without compiler/import/safetensors.c: elements are then of one byte each, and a tensor that is
- * said to be at the end of the file is read beyond it. */
+ * It is linked with everything of `etc` except main.c.  To see that the target finds bugs, build it
+ * with -DPLANTED_BUG and without compiler/import/safetensors.c: an element is then taken to be one
+ * byte, and the target finds a read past the end of the file. */
 #include "compiler/import/internal.h"
 #include <stdlib.h>
 #include <string.h>

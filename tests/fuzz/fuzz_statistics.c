@@ -1,9 +1,11 @@
-/* fuzz_statistics.c -- libFuzzer target: any bytes as a file of statistics.  What is read, written
- * and read again must be the same text, and what it says of the observer `p` of a run that was
- * stopped is either refused or one that goes on.
+/* fuzz_statistics.c -- libFuzzer target: reads any bytes as a file of statistics.  Statistics that
+ * are read, written and read again must give the same text.  If they hold the state of the observer
+ * `p` of a run that was stopped, that state must be refused, or the observer must be able to
+ * continue from it.
  *
- * Links what `etc` does but main.c.  That the target finds anything is shown with -DPLANTED_BUG and
- * without quant/statistics.c: the text is then read where it lies, and nothing ends it. */
+ * It is linked with everything of `etc` except main.c.  To see that the target finds bugs, build it
+ * with -DPLANTED_BUG and without quant/statistics.c: the text is then read without a NUL at its
+ * end. */
 #define _POSIX_C_SOURCE 200809L
 #include "quant/internal.h"
 #include <stdlib.h>

@@ -1,13 +1,14 @@
-/* fuzz_text.c -- libFuzzer target: any bytes as textual IR; parsed, verified, inferred, printed, and
- * what was printed read back.
+/* fuzz_text.c -- libFuzzer target: parses any bytes as textual IR, verifies, infers and prints the
+ * program, and parses what was printed.
  *
  *     src="ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c tests/fuzz/fuzz_text.c"
  *     clang-14 -g -O1 -std=c11 -D_DEFAULT_SOURCE -I. \
  *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $src -lm -o fuzz_text
  *     ./fuzz_text -max_total_time=60 corpus tests/golden/text tests/data
  *
- * That the target finds anything is shown with -DPLANTED_BUG and without ir/parse.c: a comment is then
- * skipped one character too far, and a read behind a text that ends in one is found. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG and without ir/parse.c: one
+ * character too many is then skipped after a comment, and the target finds a read past a text that
+ * ends in a comment. */
 #include "ir/ir.h"
 #include <stdlib.h>
 #include <string.h>

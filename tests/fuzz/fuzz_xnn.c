@@ -1,5 +1,5 @@
-/* fuzz_xnn.c -- libFuzzer target: any bytes as an XNNPACK blob, checked without the library, and what
- * was accepted sized anew for half of each input's sizes.
+/* fuzz_xnn.c -- libFuzzer target: checks any bytes as an XNNPACK blob, without the library.  The
+ * sizes of an accepted graph are computed again for half of each size of its inputs.
  *
  *     src="runtime-lite/[a-z]*.c runtime-lite/kernels/[a-hj-z]*.c runtime-lite/kernels/isa_base.c
  *          runtime-lite/delegates/xnn_*.c tests/fuzz/fuzz_xnn.c"
@@ -7,9 +7,9 @@
  *         -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined $src -lm -o fuzz_xnn
  *     ./fuzz_xnn -max_total_time=60 corpus seeds/xnn
  *
- * All named data is one, "w"; tests/fuzz/run.sh makes seeds so.  That the target finds anything is
- * shown with -DPLANTED_BUG and without delegates/xnn_node.c: lists of a node may then be longer than
- * what holds them, and a write behind that is found. */
+ * All named data has the name "w"; tests/fuzz/run.sh makes the seeds accordingly.  To see that the
+ * target finds bugs, build it with -DPLANTED_BUG and without delegates/xnn_node.c: a list of a node
+ * may then be longer than the array for it, and the target finds a write past that array. */
 #include <stdlib.h>
 #include "runtime-lite/delegates/xnn_graph.h"
 #include "tests/fuzz/flat_mutate.h"

@@ -1,11 +1,11 @@
-/* fuzz_xnn_run.c -- libFuzzer target: as fuzz_pte.c, with the real library behind what is delegated
- * to XNNPACK.  The mutator also changes the blobs in a file (flat_mutate.h).
+/* fuzz_xnn_run.c -- libFuzzer target: does what fuzz_pte.c does, but runs parts that are delegated
+ * to XNNPACK in the real library.  The mutator also changes the blobs in a file (flat_mutate.h).
  *
- * The library is not built with sanitizers.  So the memory that it is handed (pools, inputs, the
+ * The library is not built with sanitizers.  Therefore the memory that it gets (pools, inputs, the
  * file) ends at a page that faults.
  *
- * That the target finds anything is shown with -DPLANTED_BUG: a blob then counts as longer than it
- * is, and the library reads constants behind the end of the file. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG: a blob is then taken to be longer
+ * than it is, and the library reads constants past the end of the file. */
 #define _GNU_SOURCE
 #include "runtime-lite/delegates/xnn_host.h"
 #include "runtime-lite/delegates/xnnpack.h"

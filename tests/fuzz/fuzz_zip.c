@@ -1,4 +1,4 @@
-/* fuzz_zip.c -- libFuzzer target: any bytes as an archive of torch.export.save.
+/* fuzz_zip.c -- libFuzzer target: reads any bytes as an archive of torch.export.save.
  *
  *     src="compiler/import/[j-z]*.c ir/[a-z]*.c runtime-lite/kernels/[a-z]*.c \
  *         tests/fuzz/fuzz_zip.c"
@@ -7,9 +7,10 @@
  *     python3 tests/import/make_hostile.py --seeds seeds
  *     ./fuzz_zip -max_total_time=60 -rss_limit_mb=1024 corpus seeds/zip
  *
- * Checksums are taken to be 0, here and in the seeds, so that changed bytes get past them.  That
- * the target finds anything is shown with -DPLANTED_BUG and without compiler/import/zip.c: bounds
- * in it are then checked by sums of 16 bits, and a read outside the archive is found. */
+ * Checksums are taken to be 0, here and in the seeds, so that changed bytes get past them.  To see
+ * that the target finds bugs, build it with -DPLANTED_BUG and without compiler/import/zip.c: bounds
+ * in that file are then checked with sums of 16 bits, and the target finds a read outside the
+ * archive. */
 #include "compiler/import/internal.h"
 #include <stdlib.h>
 #include <string.h>

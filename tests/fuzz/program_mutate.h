@@ -1,6 +1,7 @@
-/* program_mutate.h -- small changes to a program, most of which leave one that can be compiled:
- * sizes, dtypes, symbols and literals, inputs of nodes, and new nodes.  Types are then inferred
- * anew.  Names may be used twice and counts may be wrong: the verifier has to report that. */
+/* program_mutate.h -- makes small changes to a program: to sizes, dtypes, symbols, literals and
+ * inputs of nodes, and adds nodes.  Most of the results can be compiled.  Types are inferred again
+ * after a change.  Names may occur twice and counts may be wrong; the verifier has to report that.
+ */
 #ifndef TESTS_FUZZ_PROGRAM_MUTATE_H
 #define TESTS_FUZZ_PROGRAM_MUTATE_H
 

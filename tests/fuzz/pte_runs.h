@@ -1,5 +1,5 @@
-/* pte_runs.h -- how fuzz targets run a .pte: each method three times, with other sizes and other
- * numbers each time, in little memory and up to a number of steps. */
+/* pte_runs.h -- runs a .pte for fuzz targets: each method three times, each time with other sizes
+ * and other numbers, with little memory and a limited number of steps. */
 #ifndef TESTS_FUZZ_PTE_RUNS_H
 #define TESTS_FUZZ_PTE_RUNS_H
 

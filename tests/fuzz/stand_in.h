@@ -1,5 +1,5 @@
-/* stand_in.h -- a delegate in the place of XNNPACK: it checks a blob and the sizes of each call as
- * runtime-lite does before the library sees them.  Its results are constant bytes. */
+/* stand_in.h -- a delegate that takes the place of XNNPACK.  It checks a blob, and the sizes of
+ * each call, as runtime-lite does before it calls the library.  Its results are constant bytes. */
 #ifndef TESTS_FUZZ_STAND_IN_H
 #define TESTS_FUZZ_STAND_IN_H
 

@@ -1,10 +1,12 @@
-/* count.c -- a QEMU plugin: instructions that a guest runs from one address to another.
+/* count.c -- a QEMU plugin that counts the instructions which a guest runs from one address to
+ * another.
  *
  *     qemu-system-arm ... -plugin count.so,start=0x...,stop=0x...,to=FILE[,mark=0x...]
  *
- * `start` and `stop` are functions that the program calls; FILE gets the number between the calls.
- * Then, for each call of a function `mark` in their order, it gets the address and the number so far.
- * Debian ships no header of QEMU's plugins, so what is used of it is declared here. */
+ * `start` and `stop` are functions that the program calls.  The plugin writes the number of
+ * instructions between the two calls to FILE, and then, for each call of a function `mark`, the
+ * address and the number so far.  Debian has no header of QEMU's plugins, so the parts that are
+ * used are declared here. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

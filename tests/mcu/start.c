@@ -1,10 +1,11 @@
-/* start.c -- what a processor needs before and after a call of a model: a painted stack, and a way
- * to tell what came of it.  Of a Cortex-M that is vectors, an FPU where there is one, and
- * semihosting; of the others, which qemu-user runs, calls of Linux.
+/* start.c -- what a processor needs around a call of a model: it paints the stack before the call,
+ * and reports the results.  A Cortex-M also needs vectors, an FPU that is switched on, and
+ * semihosting; the other processors run in qemu-user and use calls of Linux.
  *
- * HEADER, INPUT_H, RUN and CALL come from the command line: the model's header, its function, and its
- * arguments, of which INPUT, OUTPUT and `arena`, or the banks `dtcm` and `sram`, are here.  With
- * NO_LIBRARY, and for RISC-V, so are the functions that compilers call on their own. */
+ * HEADER, INPUT_H, RUN and CALL come from the command line: the model's header, its function, and
+ * the arguments of the call.  Of these, INPUT, OUTPUT, `arena`, and the banks `dtcm` and `sram` are
+ * defined here.  With NO_LIBRARY, and for RISC-V, so are the functions that compilers call on their
+ * own. */
 #include HEADER
 #include INPUT_H
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* reference.c -- see reference.h: each function is the textbook's formula in loops. */
+/* reference.c -- implements reference.h: each function computes the textbook's formula in loops. */
 #include "tests/reference/reference.h"
 #include <math.h>
 #include <stddef.h>

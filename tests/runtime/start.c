@@ -1,9 +1,10 @@
-/* start.c -- runs a model in a library that `etc runtime` wrote, and compares bits; without libc.
+/* start.c -- runs a model in a library that `etc runtime` wrote, without libc, and compares the
+ * bits of the output.
  *
- * MODEL, INPUT and WANT name files: the .pte, and the bytes of its first input and first output.  ROWS
- * is the first size of that input, where it is open.  Where the program runs on Linux for x86-64 its
- * exit code is 0 if the bits are those of WANT, 9 if they differ, else the EtcStatus and 16; elsewhere it
- * is only linked.  It brings the four functions that a compiler may call. */
+ * MODEL, INPUT and WANT name files: the .pte, and the bytes of its first input and first output.
+ * ROWS is the first size of that input if it is symbolic.  On Linux for x86-64 the program's exit
+ * code is 0 if the bits are those of WANT, 9 if they differ, else the EtcStatus plus 16; on other
+ * systems it is only linked.  It defines the four functions that a compiler may call. */
 #include "runtime-lite/etc_rt.h"
 
 #define FILE_BYTES(name, file)                                                            \

@@ -1,5 +1,5 @@
-/* folder.h -- a suite that runs in a folder of its own:
- * .init = enter_folder, .fini = leave_folder. */
+/* folder.h -- lets a test suite run in a folder of its own: .init = enter_folder, .fini =
+ * leave_folder. */
 #ifndef ETC_TESTS_FOLDER_H
 #define ETC_TESTS_FOLDER_H
 

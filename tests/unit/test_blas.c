@@ -1,4 +1,5 @@
-/* test_blas.c -- products by OpenBLAS beside our own: the same but for rounding. */
+/* test_blas.c -- compares products by OpenBLAS with those of our kernels.  They may differ by
+ * rounding only. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* test_composites.c -- passes/composites.txt: each rule parses, is of an operator, and that operator's
- * row says so.  What rules compute, torch judges in tests/conformance. */
+/* test_composites.c -- checks passes/composites.txt: each rule parses and belongs to an operator
+ * whose row says that it has a rule.  tests/conformance compares the results of the rules with
+ * torch. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "passes/composite.h"

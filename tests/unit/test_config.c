@@ -1,5 +1,6 @@
-/* test_config.c -- recipes: what they say, the line and column of each mistake, what YAML can be
- * made to do; and that docs/recipe.schema.json judges as the reader does. */
+/* test_config.c -- tests recipes: their meaning, the line and column of each mistake, and YAML that
+ * is meant to do harm.  It also checks that docs/recipe.schema.json accepts and refuses the same
+ * files as the reader. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

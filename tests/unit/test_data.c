@@ -1,5 +1,5 @@
-/* test_data.c -- samples from .npy and .npz files: which are read, as how many, what is said of
- * those that are not, and of files that change. */
+/* test_data.c -- tests samples from .npy and .npz files: which files are read and as how many
+ * samples, and the messages about files that are not read or that change. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>

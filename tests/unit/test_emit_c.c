@@ -1,6 +1,6 @@
-/* test_emit_c.c -- emitted C as text: files, names, numbers, what is refused.
+/* test_emit_c.c -- tests emitted C as text: its files, names and numbers, and what emit-c refuses.
  *
- * That it compiles and what it computes is tests/emitted/emitted.sh's. */
+ * tests/emitted/emitted.sh compiles it and runs it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

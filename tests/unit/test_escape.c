@@ -1,4 +1,4 @@
-/* test_escape.c -- text on its way to terminals, HTML, JSON, C and the text form. */
+/* test_escape.c -- tests how text is escaped for terminals, HTML, JSON, C and the textual IR. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

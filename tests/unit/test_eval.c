@@ -1,5 +1,5 @@
-/* test_eval.c -- small graphs through the evaluator, unplanned and in the memory of good and bad
- * plans.  Expected numbers are torch's. */
+/* test_eval.c -- evaluates small graphs, unplanned and in the memory of right and wrong plans.  The
+ * expected numbers are torch's. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

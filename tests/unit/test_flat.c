@@ -1,4 +1,4 @@
-/* test_flat.c -- the FlatBuffers writer against the checked reader and against flatc. */
+/* test_flat.c -- compares the FlatBuffers writer with the checked reader and with flatc. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_hash.c -- the hash table: its hash, and keys that were made to collide. */
+/* test_hash.c -- tests the hash of the hash table, and keys that were made to collide. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* test_import.c -- archives of torch.export.save: what they become, and what is refused. */
+/* test_import.c -- imports archives of torch.export.save: the programs that they become, and the
+ * files that are refused. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <fcntl.h>

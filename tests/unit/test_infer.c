@@ -1,5 +1,5 @@
-/* test_infer.c -- infer rules against what torch recorded (tests/ops/infer.etir), symbolic sizes
- * against plain ones, and messages. */
+/* test_infer.c -- compares infer rules with the types that torch recorded (tests/ops/infer.etir),
+ * and symbolic sizes with plain ones; also tests the messages. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

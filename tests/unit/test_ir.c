@@ -1,4 +1,5 @@
-/* test_ir.c -- arena, checked arithmetic, diagnostics, op table, schemas, sizes, graph mutators. */
+/* test_ir.c -- tests the arena, checked arithmetic, diagnostics, the op table, schemas, sizes and
+ * the mutators of graphs. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

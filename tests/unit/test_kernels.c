@@ -1,5 +1,5 @@
-/* test_kernels.c -- kernels against outputs recorded from PyTorch, bit equality over instruction
- * sets, and calls with wrong arguments.  ROOT is the source folder. */
+/* test_kernels.c -- compares kernels with outputs that PyTorch recorded, and their bits on all
+ * instruction sets; also calls them with wrong arguments.  ROOT is the source folder. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "tests/ops_cases.h"

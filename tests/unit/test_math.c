@@ -1,5 +1,6 @@
-/* test_math.c -- elementary functions: errors against float64 over sweeps of all magnitudes, the
- * same bits on every instruction set, and what happens at the ends of the number line. */
+/* test_math.c -- tests the elementary functions: their errors against float64 over all magnitudes,
+ * the same bits on every instruction set, and their values for infinities, NaN, zeros and the
+ * largest and smallest numbers. */
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/isa.h"

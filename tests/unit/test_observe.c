@@ -1,5 +1,5 @@
-/* test_observe.c -- observers against what the values themselves say, sorted, summed and searched
- * here the long way. */
+/* test_observe.c -- compares observers with results that are computed here from all values by
+ * sorting, summing and searching. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <malloc.h>

@@ -1,8 +1,8 @@
-/* test_out.c -- files that are written whole or not at all, also when a signal comes or the process
- * is killed, and together, also when others write the same ones.
+/* test_out.c -- tests that files are written completely or not at all, also if a signal arrives or
+ * the process is killed, and all together, also if another process writes the same files.
  *
- * File systems that know no files without names, or no locks, are played by replacing what asks for
- * them. */
+ * The functions that create unnamed files and locks are replaced here, in order to simulate file
+ * systems that have neither. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <dirent.h>

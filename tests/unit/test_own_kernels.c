@@ -1,5 +1,5 @@
-/* test_own_kernels.c -- kernels that a host registers with runtime-lite: found by name, told their
- * arguments, and held to what they were handed. */
+/* test_own_kernels.c -- tests kernels that a host registers with runtime-lite: they are found by
+ * name, get their arguments, and may write only the memory that they were given. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include "compiler/compiler.h"

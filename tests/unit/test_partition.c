@@ -1,6 +1,6 @@
-/* test_partition.c -- the cheapest cut against all cuts; regions of
- * backends made up here: no path leaves a region and enters it
- * again, what does not pay is given back, every chain keeps results. */
+/* test_partition.c -- compares the minimum cut with all possible cuts.  With backends that are made
+ * up here it checks that no path leaves a region and enters it again, that regions which do not pay
+ * are given back, and that no chain of backends changes a result. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <string.h>

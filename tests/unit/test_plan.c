@@ -1,8 +1,8 @@
-/* test_plan.c -- memory plans and folded weights: what a golden text cannot show.
+/* test_plan.c -- tests memory plans and folded weights where a golden text is not enough.
  *
- * Packers are held against every order of small cases, plans against evaluation in an arena of
- * signalling NaNs, check_plan against plans that were spoilt on purpose, and folding against
- * numbers that torch recorded. */
+ * Packers are compared with all orders of a few blocks, plans with an evaluation in an arena of
+ * signalling NaNs, and folded weights with numbers that torch recorded.  check_plan must find
+ * faults that are put into plans. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdlib.h>

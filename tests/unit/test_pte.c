@@ -1,6 +1,7 @@
-/* test_pte.c -- .pte files: what they hold, what is refused, how they reach the disk.
+/* test_pte.c -- tests .pte files: their contents, what is refused, and how they are written to the
+ * disk.
  *
- * What the official runtime makes of them is tests/conformance/test_emit_pte.py's. */
+ * tests/conformance/test_emit_pte.py runs them in the official runtime. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <fcntl.h>

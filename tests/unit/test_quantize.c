@@ -1,4 +1,4 @@
-/* test_quantize.c -- what the algorithms are for: each lowers the error that it is said to. */
+/* test_quantize.c -- tests that each algorithm lowers the error which it is meant to lower. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

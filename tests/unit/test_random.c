@@ -1,16 +1,16 @@
-/* test_random.c -- random well-typed programs through every pass of both tails.
+/* test_random.c -- runs random well-typed programs through every pass of both tails.
  *
- * A seed gives a raw export: pointwise rows of the op table and their writing twins, reductions,
- * softmax, products, concats, views of views, writes through views into inputs and buffers, sizes
- * that are open.  What it computes is played here on strided memory: a view shares its base's
- * bytes, a write goes through, kernels see dense copies.  That must be what is left
+ * A seed gives a raw export: pointwise rows of the op table and their twins that write, reductions,
+ * softmax, products, concats, views of views, writes through views into inputs and buffers, and
+ * symbolic sizes.  Its results are computed here on strided memory: a view shares the bytes of its
+ * base, a write changes them, and kernels get dense copies.  The results must be the same
  *
  *   - after each pass (the runner's own comparison, --verify),
  *   - of the planned program in its planned memory, where dead bytes are NaNs,
  *   - of two calls of the .pte in runtime-lite, to the bit of the planned program, states included.
  *
- * ETC_SEEDS=N tries N programs, ETC_SEED=K that one alone.  A failure prints the seed, the fewest
- * nodes that show it, and the program as text for `etc opt`.
+ * ETC_SEEDS=N tries N programs, and ETC_SEED=K only the program of seed K.  A failure prints the
+ * seed, the smallest number of nodes that shows it, and the program as a text for `etc opt`.
  */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-/* test_recipe.c -- which nodes the rules of a recipe speak for, and what is said of a scope that
- * matches none. */
+/* test_recipe.c -- tests which nodes the rules of a recipe apply to, and the message about a scope
+ * that matches no node. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

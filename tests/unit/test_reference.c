@@ -1,5 +1,6 @@
-/* test_reference.c -- kernels against the naive float64 reference on random shapes and options,
- * on every table of cores; and clamps fused into products against separate ones. */
+/* test_reference.c -- compares kernels with the naive float64 reference on random shapes and
+ * options, with every table of cores; and clamps that are fused into products with separate ones.
+ */
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"

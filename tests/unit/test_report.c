@@ -1,5 +1,5 @@
-/* test_report.c -- what the report on quantization says, against sums made here; its page and its
- * JSON. */
+/* test_report.c -- compares the report on quantization with sums that are computed here; tests its
+ * page and its JSON. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>

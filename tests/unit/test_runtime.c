@@ -1,5 +1,6 @@
-/* test_runtime.c -- runtime-lite on .pte files: what the official runtime answered, what the API
- * refuses, and hostile files, hand-built (tests/import/pte/make.py) or changed in one field. */
+/* test_runtime.c -- runs .pte files in runtime-lite.  It compares the outputs with those of the
+ * official runtime, and tests what the API refuses and how it handles hostile files, which were
+ * built by hand (tests/import/pte/make.py) or changed in one field. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* test_samples.c -- samples in threads and in pieces: what is seen does not depend on either. */
+/* test_samples.c -- runs samples in threads and in pieces.  The observations must not depend on
+ * either. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include <criterion/criterion.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* test_static.c -- what etc-static has in place of functions of its C library. */
+/* test_static.c -- tests the functions with which etc-static replaces those of its C library. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* test_tables.c -- ir/ops.def against runtime-lite/kernels/kernels.def:
- * what a .pte calls by the name in column `out` is the function of
- * column `kernel`, with as many arguments as the schema passes, as many results, and the same
- * arguments that a result may lie over. */
+/* test_tables.c -- compares ir/ops.def with runtime-lite/kernels/kernels.def.  For each row, the
+ * kernel that a .pte calls by the name in the column `out` must be the function in the column
+ * `kernel`, with as many arguments and results as the schema has, and with the same arguments that
+ * a result may overlay. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include "ir/ir.h"

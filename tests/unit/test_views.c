@@ -1,5 +1,6 @@
-/* test_views.c -- what readers of views say of nodes: of each class its rows, with arguments left
- * out, lists of one, axes counted from the end, and open numbers, which some views cannot hold. */
+/* test_views.c -- tests the readers of views on the operators of each class, with arguments left
+ * out, lists of one item, axes counted from the end, and symbolic numbers, which some views cannot
+ * hold. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

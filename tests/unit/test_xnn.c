@@ -1,5 +1,5 @@
-/* test_xnn.c -- hostile XNNPACK blobs: one valid graph of each shape, then one claim of it changed.
- * What is refused is refused before the library, so these tests do without it. */
+/* test_xnn.c -- tests hostile XNNPACK blobs.  Each is a valid graph in which one field was
+ * changed.  They are refused before the library sees them, so these tests need no library. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* test_xnn_blob.c -- what the XNNPACK backend writes, as runtime-lite's checked reader sees it: a
- * text for each kind of node, values first, then nodes. */
+/* test_xnn_blob.c -- tests the blobs of the XNNPACK backend.  The checked reader of runtime-lite
+ * turns each into a text, values first, then nodes, which is compared with the expected one. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdlib.h>

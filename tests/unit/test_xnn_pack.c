@@ -1,5 +1,5 @@
-/* test_xnn_pack.c -- filters that are packed here against the same filters packed by libXNNPACK:
- * the same keys, the same bytes. */
+/* test_xnn_pack.c -- compares the keys and bytes of filters that are packed here with those that
+ * libXNNPACK packs. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

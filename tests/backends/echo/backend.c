@@ -1,4 +1,5 @@
-/* backend.c -- the compiler's half of echo: what it takes, what that costs, its bytes. */
+/* backend.c -- the compiler's part of echo: the nodes that it takes, their cost, and the bytes of a
+ * region. */
 #include "tests/backends/echo/echo.h"
 #include "ir/views.h"
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* delegate.c -- the runtime's half of echo: reads the words that backend.c wrote and computes. */
+/* delegate.c -- the runtime's part of echo: reads the words that backend.c wrote, and computes. */
 #include "tests/backends/echo/echo.h"
 #include <stdlib.h>
 #include <string.h>

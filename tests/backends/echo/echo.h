@@ -1,5 +1,5 @@
-/* echo.h -- the least that a backend may be: convolutions of images and sums, as a list of words
- * that a delegate reads back.  It shows what the contract of ir/backend.h asks for. */
+/* echo.h -- the smallest possible backend: convolutions of images and sums, as a list of words that
+ * a delegate reads.  It shows what the contract of ir/backend.h requires. */
 #ifndef TESTS_ECHO_H
 #define TESTS_ECHO_H
 
