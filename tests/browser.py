@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The pages of --report in a headless Chromium: they load without the network, the tables hold the layers, and
-what stands behind a fold is hidden.
+"""Opens the pages of --report in a headless Chromium and checks that they load without the network, that
+the tables contain the layers, and that folded rows are hidden.
 
     browser.py ETC [--counts FILE]
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Whether every build of etc writes the same bytes: other compilers, optimization levels, sanitizers.
+"""Checks that every build of etc writes the same bytes: with other compilers, optimization levels and
+sanitizers.
 
     builds.py ETC OTHER ... [--counts FILE]
 
-Each program compiles the models of tests/data in many ways with `etc batch`; the first in one process, the others in two at once.
-A program that was not built counts as a skip.
+Each program compiles the models of tests/data in many ways with `etc batch`: the first program in one
+process, the others in two processes at once. A program that was not built counts as a skip.
 """
 import argparse
 import json

@@ -1,7 +1,7 @@
-"""clang.py BUILD: clang warns of nothing in any file that BUILD compiles.
+"""clang.py BUILD: checks that clang gives no warning about any file that BUILD compiles.
 
-Reads BUILD's compile_commands.json, and has clang check each file with the same flags without writing
-code.  Prints what it says.
+Reads BUILD's compile_commands.json, lets clang check each file with the same flags without writing code,
+and prints its messages.
 """
 import json
 import os

@@ -1,8 +1,8 @@
-"""counts.py ROOT: numbers of the sources that may only fall, how many assertions they hold at least,
-names of arguments that must be some row's, names that each instruction set must have, and macros that
-clang must be told.
+"""counts.py ROOT: counts things in the sources that may only become fewer, and assertions, which
+must not. Also checks that each name of an argument occurs in a row of ops.def, that each
+instruction set defines all names of isa.h, and that clang is told all macros.
 
-Prints each count beside its limit; fails where one is past it, or where a name is not there.
+Prints each count beside its limit. Fails if a count is past its limit or if a name is missing.
 """
 import pathlib
 import re

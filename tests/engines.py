@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs what docs/nightly.md and action.yml say about engines that drive etc, on models of tests/data.
+"""Runs the examples of docs/nightly.md and action.yml for engines that drive etc, on models of tests/data.
 
     .venv/bin/python tests/engines.py ETC BAZEL RAY [--full] [--counts FILE]
 
-The steps of the action and of GitLab's job run as those services run them: inputs filled in, by bash, with the variables
-and the folder that a service keeps between two nights. Only with --full the action builds etc, from a copy of this
-tree, and Bazel and Ray run: BAZEL is the program, RAY a virtual environment. Where one is missing, a skip is counted.
+The steps of the action and of GitLab's job run as those services run them: by bash, with the inputs filled in, and
+with the variables and the folder that a service keeps between two nights. With --full the action builds etc from a
+copy of this tree, and Bazel and Ray run: BAZEL is the program, RAY a virtual environment. If one of them is
+missing, a skip is counted.
 """
 import argparse
 import os

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Does what a page of docs/ says, in an empty folder, with the official runtime of the virtual environment.
+"""Follows a page of docs/ in an empty folder, with the official runtime of the virtual environment.
 
     .venv/bin/python tests/pages.py ETC PAGE [--counts FILE]
 
-A fence with a name behind its language is a file; "sh" runs, with `etc`, `python` and $ETC_TREE set.
+A fenced block with a name after its language is a file. A block of "sh" is run, with `etc`, `python` and
+$ETC_TREE set.
 """
 import os
 import re

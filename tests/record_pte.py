@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""record_pte.py -- what the official ExecuTorch runtime answers for tests/import/pte.
+"""record_pte.py -- records the answers of the official ExecuTorch runtime to tests/import/pte.
 
 Usage: record_pte.py > tests/import/pte/recorded.txt
 
-Needs the packages torch and executorch.  Inputs are random but seeded, several calls run on one
-loaded method, so state and dynamic sizes are covered.  One value a line, the raw bytes in hex:
+Needs the packages torch and executorch.  Inputs are random but seeded.  Several calls run on one
+loaded method, so states and dynamic sizes are covered.  Each line has one value, with its raw
+bytes in hex:
 
     file off_add.pte
     call

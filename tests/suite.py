@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Run `meson test` in a build folder and count the single cases, not the programs.
+"""Runs `meson test` in a build folder and counts the single cases instead of the programs.
 
     suite.py [--name TEXT] [--counts FILE] [--filter TEXT] [--jobs N] FOLDER
 
-A case is a line of a program's TAP output, or the program itself where it prints none; a program
-that dies counts as one more failure. Prints every failure with its output, skips by their reason,
-and one line in all; appends "passed failed skipped" to FILE. Fails where no case ran, unless a
-filter was given.
+A case is a line of a program's TAP output, or the program itself if it prints none. A program that
+crashes counts as one more failure. Prints every failure with its output, the skips by their
+reason, and one summary line; appends "passed failed skipped" to FILE. Fails if no case ran, unless
+a filter was given.
 """
 import argparse
 import collections

@@ -1,4 +1,4 @@
-"""What a program of tests counted, for `./dev test`."""
+"""Collects the counts of a test program for `./dev test`."""
 
 
 def append(path, passed, failed, skipped):

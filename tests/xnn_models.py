@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""XNNPACK blobs in runtime-lite.  TAP on stdout.
+"""Runs XNNPACK blobs in runtime-lite.  Prints TAP.
 
     xnn_models.py ETC ETC_XNN WORK_FOLDER      the test
     xnn_models.py --record                     what the official runtime answers (torch, executorch)
 
-ours      the models of tests/data, compiled with --backend xnnpack, run twice by etc-xnn with one
-          thread and with two: torch's recorded outputs within the manifest's tolerances
-methods   two methods of one model: as ours, and the weights are there once
-official  the exporter's small files of tests/data/official_pte against what the official runtime
-          gave for the same inputs, recorded beside them as NAME.npz
-profile   `etc-xnn bench`: what a delegate tells of its operations is mapped to the model's nodes;
+ours      the models of tests/data, compiled with --backend xnnpack and run twice by etc-xnn, with one
+          thread and with two, give torch's recorded outputs within the manifest's tolerances
+methods   two methods of one model do the same, and their weights are stored once
+official  the exporter's small files in tests/data/official_pte give the outputs of the official runtime
+          for the same inputs, which are recorded beside them as NAME.npz
+profile   `etc-xnn bench` finds the model's node for each operation that a delegate reports;
           two threads pack as many bytes as one
-verified  `etc verify` goes on as etc-xnn where a file asks for XNNPACK
-without   etc itself refuses those files, exit 4, and says which program runs them
+verified  `etc verify` continues as etc-xnn if a file needs XNNPACK
+without   etc itself refuses those files with exit code 4, and names the program that runs them
 """
 import glob
 import json

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Many conversions with `etc batch`: the time of the first run, of one that finds nothing to do, of one after a fresh
-checkout; whether the outputs are the same bytes with one process and two, and in another locale.
+"""Measures many conversions with `etc batch`: the time of the first run, of a run that finds nothing to do, and of
+one after a fresh checkout. Checks that the outputs have the same bytes with one process and with two, and in
+another locale.
 
     batch.py --etc build/etc --zoo build/zoo [--count 500] [--jobs 2] [--work DIR]
 
-The models of the zoo are repeated with other commands and flags until there are that many entries.  Needs nothing but
+The models of the zoo are repeated with other commands and flags until there are that many entries.  Needs only
 Python.
 """
 import argparse

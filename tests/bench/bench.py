@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Times, memory and sizes of etc beside the official flow and runtime, measured in the same run.
+"""Measures times, memory and sizes of etc and of the official flow and runtime in the same run.
 
     bench.py --etc build/etc [MODEL ...] [--json FILE] [--minutes M] [--runs N] [--seconds S] [--cpu K]
 
-Prints a row per model as soon as it is measured.  M minutes (6) are shared among the models: every
-figure is measured once, a second time only while there is time for it; past the end models are
-converted and not run, which is told.
+Prints a row per model as soon as it is measured.  The models share M minutes (6).  Every figure is
+measured once, and a second time only if there is time left.  When the time is over, models are only
+converted and not run, and the output says so.
 
-Compiling is whole process against whole process (start-up, reading, writing and all), each pinned
-to one CPU, N runs of etc before and after each official one; with XNNPACK too, for the models that are run. Running is one call on loaded
-programs, inputs copied in where the interface does so: the official runtime with portable kernels
-and with XNNPACK (one thread), runtime-lite, and emitted C built with `cc -O3` for no CPU in
-particular and with `-march=native` for this one; outputs are compared with torch's in this very run. Prints raw numbers and ratios (above
-1: etc is better) and writes all of it to FILE. Times vary with the machine, so nothing here fails
-for being slow; wrong outputs and failed commands do.
+Compiling compares whole processes (start-up, reading, writing and all), each pinned to one CPU, with N
+runs of etc before and after each official one; the models that are run are also compiled with XNNPACK.
+Running is one call of a loaded program; inputs are copied in if the interface does so. The runs are
+those of the official runtime with portable kernels and with XNNPACK (one thread), of runtime-lite, and
+of emitted C built with `cc -O3` for any CPU and with `-march=native` for this one. Outputs are
+compared with torch's in the same run. Prints raw numbers and ratios (above 1: etc is better) and
+writes them to FILE. Times vary with the machine, so slow results do not fail; wrong outputs and failed
+commands do.
 """
 import argparse
 import json

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Time and memory of calibration beside the PT2E flow: the same model, images and CPUs.
+"""Compares time and memory of calibration with those of the PT2E flow, with the same model, images and
+CPUs.
 
     calibrate.py --etc build/etc --model FOLDER [--images 300] [--cpu K] [--runs N] [--fast] [--no-official] [--work DIR]
 
-FOLDER holds model.pt2 and input_0.npy, as export_zoo.py writes them. The images are made: noise of
-three grain sizes, in the sample's range. One process each, over the same .npy, pinned to CPU K (-1, the default:
-to none): `etc quantize --recipe int8` with one thread and with one per core, and PT2E
-(XNNPACKQuantizer, prepare_pt2e, a call per image, convert_pt2e) with PyTorch's threads as many.
-Prints wall and CPU seconds and the peak of memory of each, of PT2E also what the calls alone took and
-what its process holds before them; `--fast` adds --fast-calibrate. Nothing fails for being slow.
+FOLDER contains model.pt2 and input_0.npy, as export_zoo.py writes them. The images are synthetic: noise
+of three grain sizes, in the range of the sample. Each flow runs in its own process on the same .npy,
+pinned to CPU K (-1, the default: to none): `etc quantize --recipe int8` with one thread and with one per
+core, and PT2E (XNNPACKQuantizer, prepare_pt2e, a call per image, convert_pt2e) with as many PyTorch
+threads. Prints wall and CPU seconds and the peak of memory of each, and for PT2E also the time of the
+calls alone and the memory of its process before them. `--fast` adds --fast-calibrate. Slow results do
+not fail.
 """
 import argparse
 import os

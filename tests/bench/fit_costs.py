@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The constants of partition/xnnpack/cost.c and ir/cost.c, fitted to measurements.
+"""Fits the constants of partition/xnnpack/cost.c and ir/cost.c to measurements.
 
     fit_costs.py inside ETC_XNN MODEL.pt2 ...    nodes in delegates, and calls, by `etc-xnn bench`
     fit_costs.py outside ETC_XNN FOLDER          kernels of the official runtime (torch, executorch):
                                                  programs of one operator, made in FOLDER
 
-For each kind of work: seconds per node, and per multiply-add or per byte, neither below zero, and how far the
-estimates fitted and those in the code are from what was measured: the median of |ln(estimate / measured)|.
+For each kind of work it prints the seconds per node, and per multiply-add or per byte, none of them below zero,
+and how much the fitted estimates and those in the code differ from the measurements: the median of |ln(estimate
+/ measured)|.
 """
 import itertools
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The official flow, as bench.py runs it: each call one process.
+"""Runs the official flow for bench.py; each call is a process of its own.
 
     official.py export MODEL.pt2 OUT.pte [xnnpack]
     official.py time MODEL.pte SECONDS THREADS INPUT.npy ... -- OUTPUT.npy ...

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Operators with loops of their own at about 10^6 elements, beside torch: one thread each, one run.
+"""Times operators with loops of their own at about 10^6 elements and compares them with torch: one thread each,
+one run.
 
     ops.py --etc build/etc [--lite build/tests/bench/bench_lite] [--rounds N] [--seconds S] [--work DIR] [OP ...]
 
-A round times torch, then the .pte in runtime-lite, then emitted C as `cc -O3` builds it for this CPU; a time is the
-median of the calls of some seconds, the table the median of the rounds. Outputs are checked against torch's in the same run.
-What etc refuses is told and left out of the means. A ratio is torch's time by ours: above 1 ours is faster.
+A round times torch, then the .pte in runtime-lite, then emitted C as `cc -O3` builds it for this CPU. A time is
+the median of the calls of some seconds, and the table has the median of the rounds. Outputs are checked against
+torch's in the same run. Operators that etc refuses are named and left out of the means. A ratio is torch's time
+divided by ours: above 1 ours is faster.
 """
 import argparse
 import ctypes

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Inference speed beside other engines: our XNNPACK .pte and the official one in the official runtime, C that etc
-emits for this CPU, built by `cc -O3`, ONNX Runtime and OpenVINO at f32.
+"""Compares the speed of inference with other engines: our XNNPACK .pte and the official one in the official runtime,
+C that etc emits for this CPU, built with `cc -O3`, ONNX Runtime and OpenVINO at f32.
 
     peers.py --etc build/etc --zoo ZOO --official DIR [--models NAME ...] [--threads 1,2] [--rounds N] [--work DIR]
              [--engines official,etc,c,onnxruntime,openvino] [--cold ETC_XNN]
 
-ZOO holds models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs alone
-in a process of its own, pinned to as many cores as it has threads, in turn, each round beginning with another; a round
-takes the median of a second of calls, the table the median of the rounds. Outputs are checked against torch's. Needs torch, executorch, onnx,
-onnxscript, onnxruntime and openvino; a contender that is not installed, or cannot take a model, is left out of the
-row and named.
+ZOO contains models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs
+alone in its own process, pinned to as many cores as it has threads. The contenders take turns, and each round
+begins with another one. The time of a round is the median of a second of calls; the table has the median of the
+rounds. Outputs are checked against torch's. Needs torch, executorch, onnx, onnxscript, onnxruntime and openvino. A
+contender that is not installed, or cannot take a model, is left out of the row and named.
 
---cold times loading and the first run instead, files being in memory: our file in runtime-lite, by ETC_XNN, the same
-file in the official runtime, and the official file there.  Each time is of a process of its own, the official
-runtime's one forked behind its imports; of all rounds the median.
+--cold times loading and the first run instead, with the files in memory: our file in runtime-lite (ETC_XNN), our
+file in the official runtime, and the official file there.  Each time is that of a new process; the process of the
+official runtime is forked after its imports.  The table has the median of all rounds.
 """
 import argparse
 import ctypes

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Accuracy and speed of static int8 beside other flows.
+"""Compares the accuracy and speed of static int8 with other flows.
 
     quant_peers.py --etc build/etc --zoo ZOO [--models NAME ...] [--samples N] [--held-out N] [--work DIR]
                    [--speed | --only-speed] [--threads 1,2] [--rounds N]
 
-ZOO holds models of one image as export_zoo.py writes them. All flows get the same samples to calibrate with, and are
-held against torch's floats on other ones: SQNR of all outputs together, in dB.
+ZOO contains models with one image as input, as export_zoo.py writes them. All flows get the same samples for
+calibration. Their outputs on other samples are compared with torch's floats: SQNR of all outputs together, in
+dB.
 
   etc         --recipe int8 --backend xnnpack, in the official runtime
   pt2e        the official flow: XNNPACKQuantizer (symmetric, per channel), prepare_pt2e, convert_pt2e; in torch
   pt2e.pte    the same as a .pte with XNNPACK, in the official runtime
   nncf        nncf.quantize with its defaults on OpenVINO's model, in OpenVINO
 
---speed also times `etc` and `pt2e.pte`, and `etc` without --recipe, as peers.py does: each in a process of its own,
-pinned, in turn. Needs torch, executorch, torchao and for the last column nncf and openvino; a flow that is not
-installed is left out and named.
+--speed also times `etc` and `pt2e.pte`, and `etc` without --recipe, as peers.py does: each in its own process,
+pinned, in turn. Needs torch, executorch, torchao and, for the last column, nncf and openvino. A flow that is
+not installed is left out and named.
 """
 import argparse
 import math

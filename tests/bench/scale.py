@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How etc's time and memory grow with the model, on what synth.py writes.
+"""Measures how etc's time and memory grow with the size of the model, on models that synth.py writes.
 
     scale.py bench ETC WORK_FOLDER [GIB]          256 to 16,384 layers: time per stage and layer; shapes
                                                   that quadratic steps stumble over; anonymous memory
@@ -8,7 +8,7 @@
     scale.py test ETC WORK_FOLDER [CC [FLAG ...]] TAP: small ones compile, run, and agree with their
                                                   emitted C; weights are not copied
 
-Time alone fails nothing; anonymous memory past the bound does.
+A long time does not fail; anonymous memory above the bound does.
 """
 import glob
 import os

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What our partitioner gives to XNNPACK beside what the official one does, model by model.
+"""Compares what our partitioner and the official one give to XNNPACK, model by model.
 
     xnn_blobs.py --etc build/etc --zoo ZOO --official FOLDER [MODEL ...]
 
-FOLDER holds NAME.pte of the official flow with XNNPACK; ours are compiled in this run. Of both are
-counted: calls of delegates; transposes, as nodes of XNNPACK and as calls of kernels; and the share
-of the model's multiply-adds that delegates compute, from the shapes in the blobs (sums along rows,
-which we write as products with a row of equal numbers, left out). Exit 1 where ours has more calls
-or transposes, or a smaller share.
+FOLDER contains NAME.pte of the official flow with XNNPACK; our files are compiled in this run. For
+both it counts the calls of delegates, the transposes, as nodes of XNNPACK and as calls of kernels, and
+the share of the model's multiply-adds that delegates compute, from the shapes in the blobs. (Sums
+along rows, which we write as products with a row of equal numbers, do not count.) Exits with 1 if our
+file has more calls or transposes, or a smaller share.
 """
 import argparse
 import json

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """onnx_models.py DATA: writes ONNX files into the current folder, byte by byte.
 
-linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights; about.onnx
-has something of all that `etc inspect` tells; unknown.onnx has an operator that there is not; spelled.onnx
-says in ONNX's words what torch has other ones for.
+linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights.  about.onnx
+has an example of everything that `etc inspect` shows.  unknown.onnx has an unknown operator.
+spelled.onnx expresses in ONNX's operators what torch has other operators for.
 """
 import os
 import pathlib

@@ -1,8 +1,8 @@
-"""Files of --bundle in the official runtime's verifier.
+"""Gives files of --bundle to the official runtime's verifier.
 
-Samples are random and what they should give is torch's, one folder a call; each of FLAGS makes a file of each of
-MODELS. The official reader must find everything in its place, the runtime must find each output right, and, where one
-element is not what it should be, wrong.
+Samples are random, and the expected outputs are torch's, in one folder per call. Each of FLAGS makes a file of
+each of MODELS. The official reader must find all data. The runtime must judge each output as right, and as
+wrong if one element was changed.
 """
 import os
 import subprocess

@@ -1,7 +1,7 @@
-"""Operators of com.microsoft and ai.onnx.ml, and forms that the standard's cases lack, against ONNX Runtime.
+"""Compares operators of com.microsoft and ai.onnx.ml, and forms that the standard's cases lack, with ONNX Runtime.
 
-A small model of one node is made of each, or of a node with a graph of its own; what etc gives has to be what
-onnxruntime gives.
+A small model is made of each: one node, or a node with a graph of its own. The outputs of etc must be those of
+onnxruntime.
 """
 import itertools
 import os

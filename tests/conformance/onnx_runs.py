@@ -1,8 +1,8 @@
-"""The three runs of an ONNX file: by `etc run`, as a .pte in the official runtime, and as C.
+"""Runs an ONNX file in three ways: by `etc run`, as a .pte in the official runtime, and as C.
 
-Each takes inputs as arrays, leaves the outputs as OUT/output_0.npy and so on, and tells how it went:
-"right" (it ran), "refused" with etc's reason, "no kernel" where the official runtime lacks what a .pte
-needs, or "wrong".  Types that .npy has not travel as their bits.
+Each run takes the inputs as arrays, writes the outputs as OUT/output_0.npy and so on, and returns the
+result: "right" (it ran), "refused" with etc's reason, "no kernel" if the official runtime lacks one that
+the .pte needs, or "wrong".  Types that .npy lacks are stored as their bits.
 """
 import glob
 import os

@@ -1,17 +1,17 @@
-"""The digits models as integers: accuracy on labelled images in four runs, which are to agree.
+"""Measures the accuracy of the digits models as integers on labelled images, in four runs, which must agree.
 
-Each of the models of tests/data is compiled with each of RECIPES, ranges from images it was trained with
-(tests/data/quantized/*_calibration.npy), and answers the 360 images of its test set, in
+Each of the models of tests/data is compiled with each of RECIPES. Ranges come from images that it was trained
+with (tests/data/quantized/*_calibration.npy). It classifies the 360 images of its test set in
 
   q-kernels  the official runtime with its portable and quantized kernels
   q-xnnpack  the official runtime, --backend xnnpack
   q-lite     etc run
   q-c        emitted C
 
-Accuracy may be at most what RECIPES says below that of the model in torch. q-lite and q-c are as near to q-kernels
-as rounding allows: sums of floats in another order, and sums of integers, which C has, differ in their last bits, and
-where that falls on the edge between two integers it moves a value by one step. Without integer activations there are
-no such edges, and q-c has the bits of q-lite.
+Accuracy may be lower than that of the model in torch by no more than RECIPES says. q-lite and q-c are as near
+to q-kernels as rounding allows. Sums of floats in another order, and the sums of integers in C, differ in their
+last bits; if such a sum lies at the edge between two integers, a value changes by one step. Without integer
+activations there are no such edges, and q-c has the bits of q-lite.
 """
 import glob
 import os

@@ -1,7 +1,8 @@
-"""New weights in a .pte, held to the bytes of a compile of the new model.
+"""Puts new weights into a .pte, and compares its bytes with those of a compile of the new model.
 
-Each of MODELS gets other weights in torch and is saved as a .pt2 and as a .safetensors, in which weights that share
-their bytes stand once, as safetensors' own writer has it. It is compiled with each of FLAGS and --refittable; then
+Each of MODELS gets other weights in torch and is saved as a .pt2 and as a .safetensors, in which weights that
+share their bytes occur once, as safetensors' own writer saves them. It is compiled with each of FLAGS and
+--refittable. Then
 
   refit      `etc refit` of the old file, from either, gives the bytes of `etc compile` of the new model
   r-official the refitted file runs in the official runtime, outputs against those of the new model in torch

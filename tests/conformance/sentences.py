@@ -1,11 +1,13 @@
-"""Sentences for a text encoder: token ids of 200 to judge by and of 128 others to calibrate with.
+"""Makes sentences for a text encoder: token ids of 200 sentences to judge it by, and of 128 others to calibrate
+with.
 
     python3 tests/conformance/sentences.py VOCAB.txt tests/data/quantized/minilm_sentences.npz
 
-OUT.npz has `judged`, `calibration` and `apart`, uint16 [sentences, longest], padded with zeros. Sentences are
-of 1 to 8 clauses, drawn from the lists below; no sentence of `calibration` is judged, and those of `apart`, 128 others to
-calibrate with, come of lists of their own: they have no clause in common with the judged. They are split into words, letters and marks apart,
-and words into the longest pieces of the vocabulary, as BERT's tokenizer does.
+OUT.npz has `judged`, `calibration` and `apart`, which are uint16 [sentences, longest], padded with zeros.
+Sentences have 1 to 8 clauses, drawn from the lists below. No sentence of `calibration` is judged. The sentences
+of `apart`, 128 others to calibrate with, come from lists of their own, so they share no clause with the judged
+ones. Sentences are split into words, and letters from marks; words are split into the longest pieces of the
+vocabulary, as BERT's tokenizer does.
 """
 import random
 import re

@@ -1,17 +1,19 @@
-"""Silero VAD with its real weights: probabilities over minutes of audio, the state of a chunk fed to the next.
+"""Runs Silero VAD with its real weights: it computes probabilities over minutes of audio, and the state after a
+chunk is the input of the next call.
 
-The network is the zoo's, rebuilt in torch from the package's TorchScript file and held against it here; `etc` reads what
-torch.export writes and, with --full, an ONNX file of the package. As floats and as RECIPE, which has seen other audio,
-each answers the chunks of a signal in
+The network is the zoo's, which was rebuilt in torch from the package's TorchScript file and is compared with
+that file here. `etc` reads what torch.export writes and, with --full, an ONNX file of the package. The model in
+floats, and the model quantized with RECIPE, which was calibrated with other audio, each process the chunks of a
+signal in
 
   q-kernels  the official runtime with its portable and quantized kernels
   q-xnnpack  the official runtime, --backend xnnpack
   q-lite     etc run
   q-c        emitted C, of the same bits
 
-and no probability may be further from torch's than ALLOWED says. The recipe keeps every weight that was trained as
-int8; the basis of the Fourier transform in front, which was not, becomes halves. XNNPACK takes convolutions as floats
-alone, so they stay floats there.
+No probability may differ from torch's by more than ALLOWED. The recipe stores every trained weight as int8; the
+basis of the Fourier transform at the input, which was not trained, becomes halves. XNNPACK takes these
+convolutions only as floats, so they stay floats there.
 """
 import glob
 import os

@@ -1,5 +1,6 @@
-"""quant_seeds.py -- seeds of fuzz_data, fuzz_lists, fuzz_ops, fuzz_recipe and fuzz_safetensors: small .npy and .npz files, whose checksums are
-0 as that target takes them to be, and the recipes that the documentation shows.
+"""quant_seeds.py -- writes seeds for fuzz_data, fuzz_lists, fuzz_ops, fuzz_recipe and fuzz_safetensors:
+small .npy and .npz files, whose checksums are 0 because fuzz_data takes them to be 0, and the recipes of
+the documentation.
 
     quant_seeds.py ROOT SEEDS
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seeds of fuzz_kernel, fuzz_full and fuzz_pte, made of the tests' own files.
+"""Writes seeds for fuzz_kernel, fuzz_full and fuzz_pte, made from files of the tests.
 
     seeds.py ROOT SEEDS               kernel and full
     seeds.py ROOT SEEDS ETC BUILD     pte: exported models, those of BUILD/variants too where there are any

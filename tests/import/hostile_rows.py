@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""hostile_rows.py ROOT -- are there tests of every class of hostile input?  Prints TAP.
+"""hostile_rows.py ROOT -- checks that there are tests for every class of hostile input.  Prints TAP.
 
-Reads tests/import/hostile*.tsv.  A row is: class, what is hostile, and its test as FILE:NAME, with
-tabs between.  In C NAME is that of a Test(suite, NAME), in a shell script a function's, in
-make_hostile.py a case's.  What is hostile may name cases of make_hostile.py and files of
-tests/import/pte in brackets: (02_one_entry_*), (bad_rank_17).
+Reads tests/import/hostile*.tsv.  A row has a class, a description of the input, and its test as
+FILE:NAME, separated by tabs.  NAME is that of a Test(suite, NAME) in C, of a function in a shell
+script, and of a case in make_hostile.py.  The description may name cases of make_hostile.py and
+files of tests/import/pte in brackets: (02_one_entry_*), (bad_rank_17).
 """
 import fnmatch
 import glob

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""make_hostile.py DIR -- writes archives and programs that an importer must refuse, or must survive.
+"""make_hostile.py DIR -- writes archives and programs that an importer must refuse, or read without
+harm.
 
-DIR/list.txt names them: file, exit code of the importer, a part of its message, or of the program's
-text where the code is 0; tab between.
-With --seeds DIR, it writes the small ones as seeds of fuzzers: archives whose checksums are 0 to
-DIR/zip, their programs to DIR/json.
-All are made from one small program, x + w, written here field by field, and a zip written byte by
-byte, so that each case breaks one thing.  The numbers in the names group them: 1-10 archives,
-11-15 JSON, 16-20 programs, 28 scales and zero points, whose types are checked too, 46 names that
-would be code in C.
+DIR/list.txt lists them: the file, the exit code of the importer, and a part of its message or, if
+the code is 0, of the program's text, separated by tabs. With --seeds DIR, small ones are written
+as seeds of fuzzers: archives whose checksums are 0 to DIR/zip, their programs to DIR/json. All are
+made from one small program, x + w, which is written here field by field, and a zip, which is
+written byte by byte, so that each case breaks one thing.  The numbers in the names group them:
+1-10 are archives, 11-15 JSON, 16-20 programs, 28 scales and zero points, whose types are checked
+too, and 46 names that would be code in C.
 """
 import copy
 import json

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """fit_forecast.py ROOT BUILD [--check]: fits the table of `etc bench --target`, emit/c_forecast.def, and prints it.
 
-Small random networks are compiled for four cores as mcu.py does, but with a function of its own for each node, whose
-instructions QEMU counts.  Each kernel's numbers are the non-negative ones with the least sum of squared relative errors.
---check prints, for each kernel and core, how far the table in the file is off instead.  Needs torch and scipy."""
+Small random networks are compiled for four cores as mcu.py does, but with a separate function for each node,
+whose instructions QEMU counts.  The numbers of a kernel are the non-negative ones with the least sum of squared
+relative errors. --check instead prints, for each kernel and core, how much the table in the file differs from
+the counts.  Needs torch and scipy.
+"""
 import json
 import os
 import sys

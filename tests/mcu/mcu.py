@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""mcu.py ROOT BUILD [--table] [MODEL ...]: the C of tiny models on other processors.  Prints TAP.
+"""mcu.py ROOT BUILD [--table] [MODEL ...]: runs the C of tiny models on other processors.  Prints TAP.
 
-Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU: its outputs must be those of the same
-file compiled for this machine (of aarch64, whose files compile for nothing else: of the file for any CPU) and those of
-the other cores with the same arithmetic, bit for bit, and its instructions, code, arena and stack at most what
-limits.txt says.
-For Cortex-M, the stack that the header states must be enough for the compiler's frames along its call graph and for what
-was painted, and at most half more; the constants that it states must be those of the image; what lies in a bank must
-fit there.
-Where torch's floats are recorded, the first output has at least that many dB of them.
-What `etc bench --target` forecasts for the MLPerf networks on Cortex-M, which its table was not fitted to, is at most an
-eighth off the instructions, and its constants, memory and stack are those of the header.
-Behind a model's name may stand --io: MODEL:int8.  No code of such a model adds or multiplies floats.  MODEL:f32 is
-not quantized.  Nor is MODEL:free, which is written for --freestanding and linked without any library but the compiler's.
---table prints what was measured in the place of that."""
+Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU. Its outputs must have the bits
+of the same file compiled for this machine (for aarch64, whose files compile for no other machine: of the file
+for any CPU) and of the other cores with the same arithmetic. Its instructions, code, arena and stack must be at
+most those in limits.txt.
+For Cortex-M, the stack that the header states must be enough for the compiler's frames along its call graph and
+for the painted stack, and at most half as much more. The constants that it states must be those of the image.
+The contents of a bank must fit into it.
+If torch's floats are recorded, the first output must reach the SQNR in dB that limits.txt gives.
+The forecast of `etc bench --target` for the MLPerf networks on Cortex-M, to which its table was not fitted,
+must be at most an eighth off the instructions, and its constants, memory and stack must be those of the header.
+A model's name may be followed by the value of --io: MODEL:int8.  No code of such a model adds or multiplies
+floats.  MODEL:f32 is not quantized.  Neither is MODEL:free, which is written for --freestanding and linked with
+no library but the compiler's.
+--table prints the measurements instead.
+"""
 import collections
 import json
 import os

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """record.py [NAME ...]: writes NAME/model.pt2, input_0.npy and output_0.npy of small random networks for mcu.py.
 
-Operators that the MLPerf networks have not, each between convolutions or linear layers, so that a recipe makes integers
-of all of it.  output_0.npy is what torch makes of the first input, in floats."""
+They have operators that the MLPerf networks lack, each between convolutions or linear layers, so that a recipe
+computes all of the network in integers.  output_0.npy is torch's result for the first input, in floats.
+"""
 import os
 import sys
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Opens .pte files of etc with the reader of Netron, which draws models, and compares what it finds with `etc inspect`.
+"""Opens .pte files of etc with the reader of Netron, which draws models, and compares the results with `etc
+inspect`.
 
     netron.py ETC FOLDER [--counts FILE]
 
-FOLDER is that of Netron's JavaScript, which its Python package holds. Needs node. Inputs and outputs must have the
-dtypes and sizes that the file has, operators their numbers of calls, and graphs of XNNPACK their nodes. Where node or
-FOLDER is missing one skip is counted.
+FOLDER has Netron's JavaScript, which its Python package contains. Needs node. Inputs and outputs must have the
+dtypes and sizes of the file, operators their numbers of calls, and graphs of XNNPACK their nodes. If node or
+FOLDER is missing, one skip is counted.
 """
 import collections
 import json

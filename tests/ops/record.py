@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records what PyTorch answers: record.py FOLDER writes one FAMILY.bin per family of kernels.
+"""Records PyTorch's answers: record.py FOLDER writes one FAMILY.bin for each family of kernels.
 
-Each case is a kernel's key, its arguments in the order of the `out` schema, and its outputs. A
-float32 output is stored with the float64 answer beside it, so that a test can judge an error
-against torch's own. tests/unit/test_kernels.c reads the files; the format is in `Writer`.
+A case has a kernel's key, its arguments in the order of the `out` schema, and its outputs. A
+float32 output is stored with the float64 answer beside it, so that a test can compare an error
+with that of torch. tests/unit/test_kernels.c reads the files; the format is in `Writer`.
 """
 import struct
 import sys

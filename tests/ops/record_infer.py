@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Records from PyTorch the types of results, as textual IR that tests/unit/test_infer.c reads.
+"""Records the types of PyTorch's results as textual IR, which tests/unit/test_infer.c reads.
 
     record_infer.py > tests/ops/infer.etir
 
-Program 1 holds calls and the types torch gave their results, program 2 calls that torch refuses.
-An input is named after its type. Everything runs on the CPU: meta kernels refuse less, and promote
-some dtypes that the CPU does not.
+Program 1 has calls with the types that torch gave their results, program 2 calls that torch
+refuses. An input is named after its type. Everything runs on the CPU, because meta kernels
+refuse less, and promote some dtypes that the CPU does not promote.
 """
 import itertools
 import torch

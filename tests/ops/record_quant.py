@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records quant.bin as record.py records the other families: record_quant.py FOLDER
 
-Integers with scales, there and back: per tensor, channel and token; ties, ends of ranges, scales
-that are chosen.
+Quantizes and dequantizes per tensor, channel and token, with ties, values at the ends of ranges, and
+scales that are computed from the values.
 """
 import sys
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Records four families as record.py records the others: record_wide.py FOLDER
 
-wide      what the cores, which know float alone, do not compute: products, convolutions, pools, norms, softmax and
-          resampling in double, of integers the first three
-borders   that cut away more than there is
+wide      what the cores do not compute, since they take only float: products, convolutions, pools, norms, softmax and
+          resampling in double, and the first three in integers
+borders   padding that cuts away more than there is
 fills     numbers of short floats that are filled in and chosen
-added     values added to places that indices name, some of them twice
+added     values that are added at places which indices name, some of them twice
 """
 import sys
 

@@ -1,13 +1,13 @@
-"""Records what torch makes of the digits models with their values as integers: expected outputs.
+"""Records torch's outputs of the digits models with their values as integers; these are expected outputs.
 
     python tests/data/quantized/record.py          (torch, executorch's Python for quantized_decomposed,
                                                     scikit-learn)
 
-MODEL_calibration.npy holds images that the models were trained with, none of those that they are judged by.
+MODEL_calibration.npy contains images that the models were trained with, and none of the test images.
 
-Scales are torch's: MinMaxObserver over all test images, PerChannelMinMaxObserver of weights, groups of
-32 by their largest magnitude over 7.5 in bfloat16.  The graph is written out here by hand: pairs around
-each convolution and product with the clamp behind it, one scale around a pool.
+Scales are torch's: MinMaxObserver over all test images, PerChannelMinMaxObserver for weights, and for
+groups of 32 their largest magnitude over 7.5 in bfloat16.  The graph is written here by hand, with a
+quantize and dequantize around each convolution and product with its clamp, and one scale around a pool.
 """
 import pathlib
 
