@@ -1,5 +1,5 @@
 #!/bin/sh
-# plain.sh -- fails where a plain `meson setup` makes warnings errors: a compiler that knows more of them
-# would break the builds of users, who cannot mend them.
+# plain.sh -- fails if a plain `meson setup` turns warnings into errors.  A compiler with more warnings
+# would then break the builds of users, who cannot change the code.
 meson introspect --buildoptions "${1:-.}/meson.build" | tr '{' '\n' |
     grep '"name": "werror"' | grep -q '"value": false'

@@ -1,13 +1,14 @@
 #!/bin/sh
-# demo.sh -- two trained classifiers of handwritten digits, each compiled to .pte and to C and run on
-# 360 labelled images: as they are, as int8 and with int4 weights.  Prints accuracy beside what torch
-# reached, plan, sizes and times.
+# demo.sh -- compiles two trained classifiers of handwritten digits to .pte and to C, as floats, as
+# int8 and with int4 weights, and runs them on 360 labelled images.  Prints their accuracy beside that
+# of torch, plan, sizes and times.
 #
 #     demo.sh BUILD_FOLDER [--counts FILE]
 #
-# Needs BUILD_FOLDER/etc and a C compiler, no Python.  Fails where an accuracy is not torch's, where
-# int8 loses more than 0.3 points of it or int4 more than 1, or the two ways of running differ in a
-# bit, int8 apart, whose sums are exact in C; appends "passed failed skipped" to FILE.
+# Needs BUILD_FOLDER/etc and a C compiler, but no Python.  Fails if an accuracy differs from torch's,
+# if int8 loses more than 0.3 points of it or int4 more than 1, or if a bit differs between the two
+# ways of running (except for int8, whose sums are exact in C).  Appends "passed failed skipped" to
+# FILE.
 set -eu
 export LC_ALL=C
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,8 +1,9 @@
 #!/bin/sh
-# build_files.sh ROOT BUILD: what emit-c --build-files writes builds, and gives the outputs of a plain build.  Prints TAP.
+# build_files.sh ROOT BUILD: checks that the files of emit-c --build-files build, and give the outputs of a plain build.
+# Prints TAP.
 #
-# Zephyr and the Arduino tools are not here.  The sources that their files list are compiled for a Cortex-M, Zephyr's
-# by CMake with stand-ins for the functions that Zephyr would define.
+# Zephyr and the Arduino tools are not installed.  The sources that their files list are compiled for a Cortex-M;
+# those of Zephyr by CMake, with stand-ins for the functions that Zephyr would define.
 set -u
 root=$1
 . "$root/tests/tap.sh"

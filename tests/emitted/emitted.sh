@@ -1,5 +1,5 @@
 #!/bin/sh
-# emitted.sh ROOT BUILD models|cases|names|weights|example: is emitted C what docs/emitted_c.md says of it?  Prints TAP.
+# emitted.sh ROOT BUILD models|cases|names|weights|example: checks what docs/emitted_c.md says about emitted C.  Prints TAP.
 #
 #   models   tests/data: the strict flags under each compiler, torch's outputs, runtime-lite's bits
 #            under every instruction set and optimisation level, with and without the variants

@@ -1,10 +1,10 @@
 #!/bin/sh
-# sizes.sh ROOT BUILD SIZES: models of open sizes as a .pte and as C, called with every combination
-# of sizes in and near their ranges: what is not refused is right, and reads and writes nothing but
-# its own (tests/emitted/sizes.c).  Prints TAP.
+# sizes.sh ROOT BUILD SIZES: calls models with symbolic sizes, as a .pte and as C, with every
+# combination of sizes in and near their ranges.  A call that is not refused must give the right
+# results, and must not read or write memory that is not its own (tests/emitted/sizes.c).  Prints TAP.
 #
-# "; ACCEPTS C PTE" in a text of tests/emitted/sizes says how many calls either must not refuse.
-# Models at random follow: ETC_SIZES=N of them, ETC_SEED=K the one alone.
+# "; ACCEPTS C PTE" in a text of tests/emitted/sizes says how many calls each of them must accept.
+# Random models follow: ETC_SIZES=N of them, or with ETC_SEED=K only that one.
 set -u
 root=$1
 . "$root/tests/tap.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# whole.sh ROOT BUILD EVAL: ops that C keeps whole and a .pte does not, so that `etc run` is no
-# reference: emitted C of tests/emitted/whole gives the evaluator's bits.  Prints TAP.
+# whole.sh ROOT BUILD EVAL: checks that emitted C of tests/emitted/whole gives the evaluator's bits.
+# C keeps these operators whole and a .pte does not, so `etc run` is no reference.  Prints TAP.
 set -u
 root=$1
 . "$root/tests/tap.sh"

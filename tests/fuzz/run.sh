@@ -1,13 +1,13 @@
 #!/bin/sh
-# run.sh -- every fuzz target: first with its planted bug, which it has to find within three minutes
-# and which ends that run, then for some seconds as it is, where it has to find nothing.
+# run.sh -- runs every fuzz target: first with its planted bug, which it must find within three minutes
+# and which ends that run, then for some seconds without the bug, where it must find nothing.
 #
 #     run.sh BUILD_FOLDER SECONDS [TARGET ...]
 #
-# Seeds are made of the tests' own files; those that are compiled, once per build folder.  What a run
-# learns is kept in BUILD_FOLDER/fuzz/fuzz_TARGET.corpus.  A target's dictionary is
-# tests/fuzz/TARGET.dict.  Prints two rows per target as each run ends, and a third for kernels and
-# for passes: which were reached.  Files that break a target are kept.
+# Seeds are made from files of the tests; seeds that must be compiled are made once per build folder.
+# The inputs that a run finds are kept in BUILD_FOLDER/fuzz/fuzz_TARGET.corpus.  A target's dictionary
+# is tests/fuzz/TARGET.dict.  Prints two rows per target, each when its run ends, and a third row that
+# says which kernels or passes were reached.  Files that break a target are kept.
 set -eu
 PLANTED_SECONDS=180
 ROOT=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# march.sh ROOT BUILD: the cores give the same bits under every instruction set, optimisation
-# level and compiler, and as C++; under the strict flags that emitted C promises. Prints TAP.
+# march.sh ROOT BUILD: checks that the cores give the same bits with every instruction set,
+# optimisation level and compiler, and as C++, under the strict flags of emitted C.  Prints TAP.
 set -u
 root=$1
 . "$root/tests/tap.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# runtime.sh ROOT BUILD: does what `etc runtime` writes build, compute what runtime-lite computes, and
-# stay small?  Prints TAP.
+# runtime.sh ROOT BUILD: checks that the sources of `etc runtime` build, compute what runtime-lite
+# computes, and stay small.  Prints TAP.
 set -u
 root=$1
 . "$root/tests/tap.sh"
