@@ -10,16 +10,26 @@
 
 /* -- attributes -------------------------------------------------------------------------------- */
 
-/* Copies the floats of an attribute.  NULL: there are none; no report. */
+/* Copies numbers of an attribute, which are freed after the import.  NULL: there are none. */
+static void *copy_of(OnnxNode *n, const void *data, int64_t count, size_t size)
+{
+    const size_t bytes = (size_t)count * size;
+    return count ? memcpy(arena_bytes(n->in->program->arena, bytes), data, bytes) : NULL;
+}
+
+/* These return copies of an attribute's numbers, or NULL without a report if there are none. */
 static float *floats_of(OnnxNode *n, const char *name, int64_t *count)
 {
     const Onnx__Attribute *a = on_attribute(n, name);
     *count = a ? (int64_t)a->n_floats : 0;
-    if (!*count)
-        return NULL;
-    float *v = arena_bytes(n->in->program->arena, (size_t)*count * sizeof *v);
-    memcpy(v, a->floats, (size_t)*count * sizeof *v);
-    return v;
+    return copy_of(n, a ? a->floats : NULL, *count, sizeof(float));
+}
+
+static const int64_t *ints_of(OnnxNode *n, const char *name, int64_t *count)
+{
+    const Onnx__Attribute *a = on_attribute(n, name);
+    *count = a ? (int64_t)a->n_ints : 0;
+    return copy_of(n, a ? a->ints : NULL, *count, sizeof(int64_t));
 }
 
 static Value *line_of(OnnxNode *n, const char *name)
@@ -36,17 +46,6 @@ static Value *integers_of(OnnxNode *n, const int64_t *v, int64_t count)
     OnnxConst c = {.type = type_tensor(n->in->program, ETC_I64, 1, &size), .data = (const uint8_t *)v,
                    .n_bytes = count * (int64_t)sizeof *v};
     return onnx_const_value(n->in, "table", &c);
-}
-
-static const int64_t *ints_of(OnnxNode *n, const char *name, int64_t *count)
-{
-    const Onnx__Attribute *a = on_attribute(n, name);
-    *count = a ? (int64_t)a->n_ints : 0;
-    if (!*count)
-        return NULL;
-    int64_t *v = arena_bytes(n->in->program->arena, (size_t)*count * sizeof *v);
-    memcpy(v, a->ints, (size_t)*count * sizeof *v);
-    return v;
 }
 
 /* Input 0 as floats of rank 2, [rows, features]. */
