@@ -1,10 +1,11 @@
-/* decompose.h -- what the files of the decompose pass share: one rule per `decomp` column. */
+/* decompose.h -- shared by the files of pass decompose: one rule per name in the column `decomp`. */
 #ifndef ETC_PASSES_DECOMPOSE_H
 #define ETC_PASSES_DECOMPOSE_H
 
 #include "passes/internal.h"
 
-/* Builds what the node computes before it, and puts that in its place; false: reported. */
+/* Builds nodes before n that compute the same, and replaces n by their result.  Returns false if
+ * that fails, which is reported. */
 typedef bool DecompFn(Rewrite *r, Node *n);
 
 #define OP(id, target, out, schema, flags, access, functional, inplace, infer, decomp, kernel, expr, \
@@ -13,15 +14,17 @@ typedef bool DecompFn(Rewrite *r, Node *n);
 #include "ir/ops.def"
 DecompFn decomp_none;
 
-bool node_stays_whole(const Node *n); /* the pass leaves one that the model has */
-/* The first result of `made` stands for the node's; `made` NULL was reported. */
+bool node_stays_whole(const Node *n); /* the pass does not rewrite such a node of the model */
+/* Replaces the first result of n by that of `made`, and removes n.  Returns false if `made` is NULL,
+ * which was reported. */
 bool done(Rewrite *r, Node *n, const Node *made);
-/* complex.c: a node with complex operands or results becomes nodes of their parts, which pairs, the
- * results of aten.complex, hold together until the walk is over. */
+/* complex.c: rewrites a node with complex operands or results to nodes that compute with real and
+ * imaginary parts.  Results of aten.complex keep the two parts of a value together until the walk
+ * is over. */
 bool rewrite_complex(Rewrite *r, Node *n);
 bool complex_is_pair(const Node *n);
 bool complex_stays_within(Graph *g, Diag *d);    /* no input or output is complex */
-void complex_remove(Graph *g);                   /* the pairs, which nobody reads any more */
-bool as_recorded(Rewrite *r, Node *n, Value *v); /* viewed under the recorded sizes */
+void complex_remove(Graph *g);                   /* removes the pairs, which nobody reads now */
+bool as_recorded(Rewrite *r, Node *n, Value *v); /* replaces n by v under the recorded sizes */
 
 #endif

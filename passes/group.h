@@ -1,4 +1,4 @@
-/* group.h -- what group.c and stream.c share: clusters, which become groups. */
+/* group.h -- shared by group.c and stream.c: clusters of nodes, which become groups. */
 #ifndef ETC_PASSES_GROUP_H
 #define ETC_PASSES_GROUP_H
 
@@ -8,17 +8,17 @@ enum { NO_GROUP = -1, MAX_STAGES = 4 };
 
 typedef struct Cluster {
     Node *last, *anchor; /* anchor NULL: pointwise nodes only */
-    Type type;           /* a pointwise member's result has no other; but for the last's its own */
-    bool is_narrow;      /* its last node makes bytes of floats, so no anchor grows in the result */
-    bool mixed;          /* its last node reads or gives other dtypes, so nothing joins it */
-    int n;               /* 0: it went into another one */
+    Type type;           /* of the results of pointwise members, except that of the last node */
+    bool is_narrow;      /* its last node makes bytes of floats; an anchor has no room there */
+    bool mixed;          /* its last node reads or makes another dtype, so no node joins it */
+    int n;               /* 0: it was joined to another cluster */
     Node **member;       /* in the order of the graph, once all are known */
     int n_stages;        /* convolutions that run by rows, or 0 */
-    int64_t rows[MAX_STAGES]; /* that a stage keeps in lines; of the last, rows made at a time */
+    int64_t rows[MAX_STAGES]; /* by stage: the rows in its lines; of the last: rows per turn */
 } Cluster;
 
-/* Joins clusters of convolutions where running them by rows lowers the peak.  of: the cluster of
- * the node that defines a value, by value index. */
+/* Joins clusters of convolutions if running them by rows lowers the peak.  `of` has, by value
+ * index, the cluster of the node that computes the value. */
 void stream_clusters(Graph *g, const Uses *uses, Cluster *cluster, int n, const int *of,
                      Arena *tmp);
 

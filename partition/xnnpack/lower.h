@@ -1,4 +1,4 @@
-/* lower.h -- making XNNPACK values and nodes while a region is walked. */
+/* lower.h -- makes XNNPACK values and nodes while a region is walked. */
 #ifndef ETC_PARTITION_XNNPACK_LOWER_H
 #define ETC_PARTITION_XNNPACK_LOWER_H
 
@@ -29,12 +29,12 @@ uint32_t x_sized(Lower *w, const XValue *like); /* a value with the same sizes *
 XValue x_sizes(Type t, Layout l);
 uint32_t x_like(Lower *w, uint32_t id);
 void x_define(Lower *w, const Value *v, Layout l, uint32_t id);
-uint32_t x_result(Lower *w, const Value *v, Layout l); /* a new value, defined as v's */
+uint32_t x_result(Lower *w, const Value *v, Layout l); /* a new value for v, defined at once */
 bool x_has(const Lower *w, const Value *v, Layout l);
 uint32_t x_use(Lower *w, const Value *v, Layout l);
 Layout x_prefers(const Lower *w, const Node *n);
 
-XNode *x_node(Lower *w, XnnKind kind, uint32_t output); /* good until the next */
+XNode *x_node(Lower *w, XnnKind kind, uint32_t output); /* valid until the next one is made */
 XNode *x_maker(Lower *w, uint32_t id);
 void x_u32(XNode *n, int slot, uint32_t v);
 void x_id(XNode *n, int slot, uint32_t id); /* of a value, or XNN_NONE */
@@ -43,7 +43,7 @@ void x_dims(XNode *n, int slot, const uint32_t *v, int count);
 void x_range(XNode *n, double min, double max);
 uint32_t x_unary(Lower *w, XnnKind kind, uint32_t in, uint32_t out);
 uint32_t x_binary(Lower *w, XnnKind kind, uint32_t a, uint32_t b, uint32_t out);
-uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* one open size at most */
+uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like); /* at most one symbolic size */
 
 uint32_t x_repeated(Lower *w, uint32_t in, const XValue *to, const uint32_t *times);
 uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n);
@@ -55,15 +55,15 @@ bool x_is_real(XnnType t); /* f32 or f16 */
 XnnType x_real(Type t);
 size_t x_real_size(XnnType t);
 
-/* Constants; `data` must outlive the program. */
+/* Make constants.  `data` must outlive the program. */
 uint32_t x_constant(Lower *w, const char *stem, const char *fqn, const void *data, XnnType t,
                     int rank, const uint32_t *dim);
 uint32_t x_numbers(Lower *w, const char *stem, const float *data, int rank, const uint32_t *dim);
 uint32_t x_number(Lower *w, double v);
-/* a and a number; the result is one of a's sizes */
+/* Combines a with a number.  The result has the sizes of a. */
 uint32_t x_by_number(Lower *w, XnnKind kind, uint32_t a, double v);
 uint32_t x_filled(Lower *w, double v, int rank, const uint32_t *dim);
-/* The value of a named state; its sizes may differ from those of the state. */
+/* Returns the value of a named state.  Its sizes may differ from those of the state. */
 uint32_t x_named(Lower *w, State *s, int rank, const uint32_t *dim);
 uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, EtcDtype t,
                  int n_sizes, const Dim *size, int rank, const uint32_t *dim);
