@@ -1,8 +1,8 @@
-/* cse.c -- common subexpressions: the same op on the same operands is computed once.
+/* cse.c -- common subexpressions: the same operator on the same operands is computed only once.
  *
- * Stage core or edge.  One walk with a hash table over op, literals and operands; earlier results
- * are final when a node is looked up, so chains of equal nodes fall in the same walk.  Constants
- * over the same bytes are one.  Nodes that check, write or hold graphs stay.
+ * Stage core or edge.  One walk with a hash table over operator, literals and operands.  Earlier
+ * results are final when a node is looked up, so chains of equal nodes are found in the same walk.
+ * Constants over the same bytes become one.  Nodes that check, write or hold graphs stay.
  */
 #include "ir/table.h"
 #include "passes/internal.h"

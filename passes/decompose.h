@@ -1,4 +1,4 @@
-/* decompose.h -- shared by the files of pass decompose: one rule per name in the column `decomp`. */
+/* decompose.h -- shared by the files of pass decompose: a rule for each name in column `decomp`. */
 #ifndef ETC_PASSES_DECOMPOSE_H
 #define ETC_PASSES_DECOMPOSE_H
 

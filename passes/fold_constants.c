@@ -1,10 +1,10 @@
 /* fold_constants.c -- evaluates nodes that depend on constants alone.
  *
- * Stage core.  First every strided state becomes contiguous, because kernels need their weights
- * so.  Then one walk per graph evaluates nodes whose operands are all constants.  A view of a
+ * Stage core.  First every strided state becomes contiguous, because kernels need contiguous
+ * weights. Then one walk per graph evaluates nodes whose operands are all constants.  A view of a
  * constant is a second constant over the same bytes.  All folds together may not make the file
- * larger by more than PTE_LIMIT or C_LIMIT: the bytes of new constants minus those of operands
- * that nobody else reads.  A node that dequantizes a matrix of integers is not folded. */
+ * larger by more than PTE_LIMIT or C_LIMIT: the bytes of new constants minus those of operands that
+ * nobody else reads.  A node that dequantizes a matrix of integers is not folded. */
 #include "passes/internal.h"
 #include "ir/eval.h"
 #include "ir/session.h"

@@ -1,11 +1,12 @@
-/* fold_layer_norm.c -- a layer norm's weight and bias go into the products behind it, for backends.
+/* fold_layer_norm.c -- folds the weight and bias of a layer norm into the products after it, for
+ * backends.
  *
- * Stage core, where backends are asked: kernels apply both on their way, a backend takes a pass
- * over the data for each.  linear(x * g + b, w, c) = linear(x, w * g, c + w b) where g and b go
- * along the axis that is summed: also behind moves that keep this axis whole, and for convolutions
- * that see no padding.  Every reader must be such a product with a weight of its own, else the norm
- * stays as it is.  Computed in float64 and rounded once.  Each move is behind one norm at most, so
- * the search is linear.
+ * Stage core, where backends are asked.  Kernels apply weight and bias while they normalize, but a
+ * backend passes over the data once more for each.  linear(x * g + b, w, c) = linear(x, w * g, c +
+ * w b) if g and b lie along the axis that is summed.  Moves that keep this axis whole may come
+ * between, and the product may be a convolution without padding.  Every reader of the norm must be
+ * such a product with a weight of its own, else the norm stays as it is.  The new weights are
+ * computed in float64 and rounded once.  A move is after at most one norm, so the search is linear.
  */
 #include "passes/internal.h"
 

@@ -1,15 +1,16 @@
-/* fuse_tables.c -- rows of a table that is kept as integers are looked up and made floats by one
- * node, the official runtime's.
+/* fuse_tables.c -- one node of the official runtime looks up rows of a table of integers and
+ * converts them to floats.
  *
- * Stage core, with the recipe applied.  Two forms are seen, with a scale per row or per group:
+ * Stage core, with the recipe applied.  Two forms are recognized, with a scale per row or per
+ * group:
  *
  *   embedding(dequantize_per_channel(q), i)  ==>  embedding_byte(q, scales, zero points, i)
  *   float(embedding(q, i)) * embedding(scales, i)  ==>  the same
  *
- * views between them apart.  Of the first the table was made floats at every call, of the second,
- * which pass quantize writes, only the rows were.  Integers that 4 bits hold become embedding_4bit
- * with two of them in a byte.  (q - zero) * scale is computed as before: no bit changes.  Each node
- * is looked at once.
+ * There may be views between these nodes.  The first form converts the whole table at every call,
+ * the second, which pass quantize writes, only the rows.  Integers that fit into 4 bits are stored
+ * two to a byte, for embedding_4bit.  (q - zero) * scale is computed as before, so no bit changes.
+ * Each node is looked at once.
  */
 #include "passes/internal.h"
 

@@ -1,8 +1,8 @@
 /* lower_symint.c -- replaces symbolic sizes in arguments by values that kernels can read.
  *
- * Stage edge, pte tail.  A symbolic size of a view or an expand becomes -1 if that is
- * unambiguous.  Any other is computed from sizes of the inputs (sizes.c).  One walk; nodes
- * without symbolic arguments are not touched. */
+ * Stage edge, pte tail.  A symbolic size of a view or an expand becomes -1 if that is unambiguous.
+ * Other symbolic sizes are computed from sizes of the inputs (sizes.c).  It is one walk; nodes
+ * without symbolic arguments are not changed. */
 #include "passes/internal.h"
 
 /* -- minus one ------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
-/* order_greedy.c -- the order that takes, of all steps that can run, the one after which least
- * lives.
+/* order_greedy.c -- orders steps: of all steps that can run, it takes the one after which the
+ * fewest bytes are live.
  *
- * A step's gain changes only when a chunk it reads gets down to one reader, itself: then it is
- * put into the heap again, and entries that say less than is true now are passed over.  Ties go
- * to the earlier step of the given order.  n log n. */
+ * The gain of a step changes only when the step becomes the last reader of a chunk.  The step is
+ * then put into the heap again, and older entries, whose gain is too small, are skipped.  If gains
+ * are equal, the earlier step of the given order is taken.  The time is n log n. */
 #include "passes/order.h"
 
 typedef struct Entry {

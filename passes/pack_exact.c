@@ -1,12 +1,12 @@
-/* pack_exact.c -- the lowest end of all packings, by branch and bound.
+/* pack_exact.c -- finds the lowest end of all packings by branch and bound.
  *
- * Blocks are placed in the order of their offsets.  Then every block rests on those placed
- * before it: where it can go is the largest top among its placed mates, kept up to date block by
- * block, and at each time all that is still to come lies above all that is there.  So top +
- * bytes to come, the largest over all times, is a bound for the rest.  A block that would leave
- * room for another one below it need not be tried: that one could as well go first.  Both ideas
- * are those of "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
- * Learning" (Moffitt, 2023). */
+ * Blocks are placed in the order of their offsets.  Then every block rests on blocks that were
+ * placed before it: its offset is the largest top among its placed mates, which is updated block by
+ * block.  At each time all blocks that are still to come lie above all that are placed.  So the
+ * largest sum, over all times, of the top and the bytes to come is a bound for the rest.  A block
+ * that would leave room for another one below it need not be tried, because that one could be
+ * placed first. Both ideas are those of "MiniMalloc: A Lightweight Memory Allocator for
+ * Hardware-Accelerated Machine Learning" (Moffitt, 2023). */
 #include "passes/internal.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
-/* sink_constants.c -- branches and loops read constants themselves instead of being handed them.
+/* sink_constants.c -- lets branches and loops read constants themselves, not as operands.
  *
- * Stage aten, after functionalize.  torch.export lifts the weights of a branch into operands of its
- * cond or loop; as states of the program they need no memory of a call and fold like others.  Outer
- * graphs first, so that constants sink through every level.  Linear in nodes and operands.
+ * Stage aten, after functionalize.  torch.export turns the weights of a branch into operands of its
+ * cond or loop.  As states of the program they need no memory of a call, and they fold like
+ * others.  Outer graphs come first, so that constants sink through every level.  The time is linear
+ * in nodes and operands.
  */
 #include "passes/internal.h"
 

@@ -1,19 +1,19 @@
 /* tile.c -- cuts attention into pieces whose scores stay in cache, on the way to a .pte.
  *
  * Stage core, pte tail, before attention is expanded.  Runs of heads, or rows of one head, become
- * attentions of their own: slices along the first axis of [heads, rows, columns] in, one concat
- * out, so that neither needs a copy, and one tile of scores after the other can lie in the same
- * bytes.  A row's softmax and sums see nothing of the others, so the bits stay.  Where sizes are
- * open, slices would lie at offsets that are not known here: runs of heads are copied then, where
- * the head axis itself is known.  (Emitted C calls a core that never holds more than a tile.)  Each
- * node is looked at once.
+ * attentions of their own.  Their operands are slices along the first axis of [heads, rows,
+ * columns], and one concat joins their results, so neither needs a copy, and the scores of all
+ * pieces can use the same bytes one after the other.  The softmax and the sums of a row do not
+ * depend on other rows, so no bit changes.  If sizes are symbolic, the offsets of slices are not
+ * known here; then runs of heads are copied, if the size of the head axis is known.  (Emitted C
+ * calls a core that never holds more than a tile.)  Each node is looked at once.
  *
- * The cost of a way to cut, in bytes moved through cache:
- *   traffic   each score is written and read N_PASSES times, MISS times dearer past the cache
- *   calls     CALL for each of the kernels a piece calls
+ * The cost of a way to cut, in bytes moved through the cache:
+ *   traffic   each score is written and read N_PASSES times, at MISS times the cost beyond the cache
+ *   calls     CALL for each kernel that a piece calls
  *   memory    RAM for each byte of a tile
- *   copies    of query, key, value and result where sizes are open: a read and a write
- * Open sizes count at their upper bounds.
+ *   copies    if sizes are symbolic: a read and a write of query, key, value and result
+ * Symbolic sizes count with their upper bounds.
  */
 #include "passes/internal.h"
 #include "ir/session.h"
