@@ -247,8 +247,8 @@ void etc_program_kernels(EtcProgram *p, const EtcKernelRow *list, int32_t n);
  * are.  Initialising them then touches only what has an initial value. */
 void etc_program_zeroed(EtcProgram *p);
 
-/* Data that a file has by name.  Keys may be equal and may contain NULs.  Who reads them checks
- * that, and what the bytes mean. */
+/* Data that a file has under a name.  Keys may be equal and may contain NULs.  A reader of the data
+ * checks that, and the meaning of the bytes. */
 typedef struct EtcNamed {
     const char *key;
     uint32_t n_key;
@@ -271,8 +271,8 @@ EtcStatus etc_program_memory(const EtcProgram *p, int32_t method, EtcMemory *m, 
 EtcStatus etc_method_init(const EtcProgram *p, int32_t method, void *tables, void *const *pools,
                           void *scratch, EtcMethod **out, EtcError *e);
 
-/* Gets name and overload of operator k, counted from 0, of those that this build lacks.  Returns
- * 0 if there are not so many. */
+/* Gets the name and overload of operator k, counted from 0, among those that this build lacks.
+ * Returns 0 if there are not that many. */
 int etc_method_missing(const EtcProgram *p, int32_t method, int32_t k, const char **name,
                        const char **overload);
 

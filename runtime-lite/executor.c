@@ -111,7 +111,8 @@ static int is_near(double a, double b) /* with the tolerance of the official run
     return (a == b) || ((a != a) && (b != b)) || (gap <= 1e-4 + 1e-5 * ((b < 0) ? -b : b));
 }
 
-/* A value that is no tensor was fixed at export; the file's copy decides, not the current one. */
+/* A value that is no tensor was fixed at export.  It must equal the copy in the file, which no run
+ * changes. */
 static int equals_file(const EtcFlat *f, uint32_t evalue, const EtcValue *v)
 {
     uint32_t at = etc_flat_table(f, evalue, EVALUE_VALUE), n;
@@ -226,7 +227,7 @@ static void release(const EtcValue *v)
     }
 }
 
-/* Arguments past the row's count repeat the outs, for the return slot. */
+/* Arguments past the row's count repeat the results, for the return slot. */
 static const char *admit_all(const EtcCall *c, const Operator *op)
 {
     const char *what = NULL;
@@ -249,7 +250,7 @@ static int charge_value(EtcMethod *m, const EtcValue *v, int64_t more)
     return 1;
 }
 
-/* The same of all arguments of a call, once their sizes are known. */
+/* Counts the work of a call once the sizes of all its arguments are known. */
 static EtcStatus charge(EtcMethod *m, int32_t n_args)
 {
     int ok = 1;
@@ -272,7 +273,7 @@ static int is_check(const EtcCall *c)
     return (c->n_args == 3) && (c->arg[0]->tag == ETC_INT) && (c->arg[1]->tag == ETC_STRING);
 }
 
-/* -- kernels of the host's own */
+/* -- kernels of the host */
 
 /* A result before a kernel of the host ran.  It is compared with the result after it, because
  * nobody else has checked the kernel. */
@@ -295,7 +296,7 @@ static const char *not_as_handed(const EtcTensor *t, const Handed *was)
                : NULL;
 }
 
-/* Whoever looks at the result finds nothing beyond its memory. */
+/* Makes sure that nobody reads past the memory of the result. */
 static void take_back(EtcTensor *t, const Handed *was)
 {
     *t = was->t;
@@ -304,7 +305,7 @@ static void take_back(EtcTensor *t, const Handed *was)
     }
 }
 
-/* A kernel that may do anything is one whose results are tensors of the plan. */
+/* Runs a kernel of the host, whose results must be tensors of the plan. */
 static EtcStatus run_host(const EtcCall *c, const EtcKernelRow *row, const char **what)
 {
     Handed was[MAX_HOST_OUTS];
@@ -364,7 +365,7 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
     return status;
 }
 
-/* A delegate checks its outs itself: these may still have the sizes of their bounds. */
+/* A delegate checks its results itself, since these may still have their largest sizes. */
 static EtcStatus call_delegate(EtcMethod *m, const EtcFlat *f, uint32_t call, uint32_t i,
                                EtcError *e)
 {
@@ -387,7 +388,8 @@ static EtcStatus call_delegate(EtcMethod *m, const EtcFlat *f, uint32_t call, ui
 
 /* -- other instructions ------------------------------------------------------------------ */
 
-/* 1 or 0; -1 when it is neither a bool nor a tensor of bools.  A tensor holds if all of it does. */
+/* Returns 1 or 0; -1: it is neither a bool nor a tensor of bools.  A tensor is true if all its
+ * elements are. */
 static int is_true(const EtcValue *v)
 {
     if (v->tag == ETC_IS_BOOL) {
@@ -494,7 +496,7 @@ void etc_method_limit(EtcMethod *m, int64_t work)
 
 /* -- run --------------------------------------------------------------------------------- */
 
-/* A view made by the last run may point to an input that is gone. */
+/* A view that the last run made may point to an input that no longer exists. */
 static void send_home(EtcMethod *m)
 {
     for (uint32_t i = 0; i < m->n_slots; i++) {

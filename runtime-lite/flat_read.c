@@ -105,7 +105,8 @@ static void push(Walk *w, uint32_t table, uint8_t row)
     }
 }
 
-/* The field of a checked table: aligned and inside the table, or 0 if absent or refused. */
+/* Returns the field of a checked table, which is aligned and inside the table; 0: it is absent or
+ * was refused. */
 static uint32_t check_field(Walk *w, uint32_t table, int slot, uint32_t size)
 {
     const uint8_t *vtable = w->f->data + table - (int32_t)load_u32(w->f->data + table);
@@ -123,7 +124,8 @@ static uint32_t check_field(Walk *w, uint32_t table, int slot, uint32_t size)
     return table + offset;
 }
 
-/* `extra` bytes follow the items.  Returns where the items start, or 0 with a reason. */
+/* Checks a vector that is followed by `extra` bytes.  Returns where its items start, or 0 with a
+ * reason. */
 static uint32_t check_vector(Walk *w, uint32_t at, uint32_t size, uint32_t extra, uint32_t *n)
 {
     uint32_t vector = follow(w, at);
@@ -236,7 +238,7 @@ const char *etc_flat_verify(const EtcFlat *f, const EtcFlatTable *schema, uint32
 
 /* -- read -------------------------------------------------------------------------------- */
 
-/* Position of a field, 0 if absent. */
+/* Returns the position of a field; 0: it is absent. */
 static uint32_t field(const EtcFlat *f, uint32_t table, int slot)
 {
     const uint8_t *vtable = f->data + table - (int32_t)load_u32(f->data + table);

@@ -73,10 +73,10 @@ uint64_t etc_flat_u64(const EtcFlat *f, uint32_t table, int slot);
 uint32_t etc_flat_table(const EtcFlat *f, uint32_t table, int slot); /* also a union's value */
 EtcFlatVec etc_flat_vec(const EtcFlat *f, uint32_t table, int slot);
 
-/* Strings end with a NUL behind n bytes; they may hold others. */
+/* Strings end with a NUL after their n bytes, which may contain further NULs. */
 const char *etc_flat_string(const EtcFlat *f, uint32_t table, int slot, uint32_t *n);
 
-/* Item i < v.n. */
+/* Returns item i < v.n. */
 uint32_t etc_flat_item_table(const EtcFlat *f, EtcFlatVec v, uint32_t i);
 int32_t etc_flat_item_i32(EtcFlatVec v, uint32_t i);
 int64_t etc_flat_item_i64(EtcFlatVec v, uint32_t i);

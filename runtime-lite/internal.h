@@ -7,7 +7,8 @@
 #include "runtime-lite/etc_rt.h"
 #include "runtime-lite/pte_schema.h"
 
-/* The same slot in lists of every kind, and in calls of kernels and delegates. */
+/* These slots have the same number in lists of every kind, and in calls of kernels and delegates.
+ */
 enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 
 /* -- program ----------------------------------------------------------------------------- */
@@ -16,7 +17,7 @@ enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 EtcStatus etc_fail_told(EtcError *e, EtcStatus status, const char *what, int64_t index);
 EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index);
 
-/* The same, without the text in a build without texts. */
+/* The same, but without the text in a build without texts. */
 static inline EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index)
 {
     return ETC_BUILD_TEXT ? etc_fail_told(e, status, what, index)
@@ -26,16 +27,17 @@ static inline EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what
 EtcFlat etc_program_flat(const EtcProgram *p);
 uint32_t etc_program_plan(const EtcProgram *p, int32_t method); /* 0: no such method */
 
-/* A segment that etc_program_open accepted; NULL when there is none of this number. */
+/* Returns a segment, which etc_program_open has checked; NULL: there is none with this number. */
 const uint8_t *etc_program_segment(const EtcProgram *p, uint32_t index, uint64_t *n_bytes);
 
-/* Bytes of constant or initial value `index` >= 1: at least n_bytes, or NULL. */
+/* Returns the bytes of constant or initial value `index` >= 1, which are at least n_bytes, or NULL.
+ */
 const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_t n_bytes);
 const uint8_t *etc_program_initial(const EtcProgram *p, uint32_t index, uint64_t n_bytes);
 
 /* -- method ------------------------------------------------------------------------------ */
 
-/* A tensor and the memory that is its own: kernels may point it elsewhere until the next run. */
+/* A tensor and its own memory.  Kernels may point the tensor to other memory until the next run. */
 typedef struct Slot {
     EtcTensor t; /* first: an EtcTensor of a method is a Slot */
     void *home;
@@ -85,8 +87,8 @@ void etc_name_operator(EtcError *e, const Operator *op);
 /* Returns whether elements of x lie in memory in the order of those of y. */
 int etc_same_order(const EtcTensor *x, const EtcTensor *y);
 
-/* NULL, or why the tensors of a call may not lie as they do: its results over each other, over what
- * it reads, or where nothing may be written. */
+/* Returns NULL, or why the tensors of a call may not lie where they lie: a result overlaps another
+ * result or an operand, or lies where nothing may be written. */
 const char *etc_find_overlap(const EtcCall *c, const EtcKernelRow *row, int at_load);
 
 typedef struct Build { /* a method under construction */
@@ -102,7 +104,8 @@ typedef struct Build { /* a method under construction */
 EtcStatus etc_build_values(Build *b);
 EtcStatus etc_build_ends(Build *b); /* inputs and outputs: after the values */
 
-/* The bytes its sizes ask for; -1 when they, or a product of some of the sizes, pass int64_t. */
+/* Returns the number of bytes for the sizes of t; -1: it, or a product of some of the sizes,
+ * overflows. */
 int64_t etc_tensor_bytes(const EtcTensor *t);
 
 #endif

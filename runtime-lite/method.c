@@ -127,7 +127,8 @@ static void *take(uint8_t *tables, uint64_t *at, uint64_t n, size_t size)
     return tables ? tables + here : NULL;
 }
 
-/* Bytes of the tables.  With tables, also places the parts of *m, which lies at their start. */
+/* Returns the number of bytes of the tables.  If `tables` is not NULL, also places the parts of *m,
+ * which lies at their start. */
 static uint64_t lay_out(const EtcFlat *f, uint32_t plan, const Counts *c, uint8_t *tables)
 {
     EtcMethod unplaced;
@@ -406,7 +407,8 @@ static EtcStatus name_delegate(EtcError *e, EtcStatus status, const char *id)
     return status;
 }
 
-/* Inline or in a segment; NULL where it is not in the file. */
+/* Returns the bytes of a blob, which lie in the FlatBuffer or in a segment; NULL: they are not in
+ * the file. */
 static const uint8_t *blob_of(const Build *b, uint32_t data, uint64_t *n_bytes)
 {
     uint32_t index = etc_flat_u32(&b->f, data, DELEGATE_DATA_INDEX);

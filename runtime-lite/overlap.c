@@ -6,7 +6,7 @@
  * bring tensors to other places. */
 #include "runtime-lite/internal.h"
 
-/* Tensors of an argument: one, those of a list, or none. */
+/* Returns the number of tensors of an argument: 1, the number of items of a list, or 0. */
 static int32_t n_items(const EtcValue *v)
 {
     int is_list = (v->tag == ETC_LIST_TENSOR) || (v->tag == ETC_LIST_OPT_TENSOR);
@@ -42,9 +42,9 @@ int etc_same_order(const EtcTensor *x, const EtcTensor *y)
     return 1;
 }
 
-/* Elements of x and y correspond and lie at the same bytes; sizes may be others, as of a view.  At
- * a call those of y that may change are from the call before: it takes as many as x has, or the
- * kernel refuses. */
+/* Returns whether the elements of x and y correspond and lie at the same bytes.  Their sizes may
+ * differ, as those of a view do.  At a call, sizes of y that may change are those of the call
+ * before; the kernel gives y as many elements as x has, or refuses. */
 static int lies_alike(const EtcTensor *x, const EtcTensor *y, int at_load)
 {
     int is_known = at_load || y->is_static;
@@ -53,7 +53,7 @@ static int lies_alike(const EtcTensor *x, const EtcTensor *y, int at_load)
            (!is_known || (etc_tensor_bytes(x) == etc_tensor_bytes(y)));
 }
 
-/* Result y, item `item` of argument k, beside the tensors of argument i. */
+/* Compares result y, item `item` of argument k, with the tensors of argument i. */
 static const char *compare(const EtcCall *c, const EtcKernelRow *row, int32_t k, int32_t item,
                            int32_t i, int at_load)
 {

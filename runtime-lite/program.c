@@ -148,7 +148,8 @@ static EtcStatus check_segments(const EtcProgram *p, EtcError *e)
     return ETC_OK;
 }
 
-/* A SubsegmentOffsets that holds more than the reserved entry 0 names a segment that exists. */
+/* Returns whether a SubsegmentOffsets with more than the reserved entry 0 names an existing
+ * segment. */
 static int is_subsegments(const EtcProgram *p, uint32_t table)
 {
     EtcFlat f = etc_program_flat(p);
@@ -183,7 +184,7 @@ static EtcStatus check_users(const EtcProgram *p, EtcError *e)
     return ETC_OK;
 }
 
-/* Entry `index` of a SubsegmentOffsets; its end is not stored. */
+/* Returns entry `index` of a SubsegmentOffsets.  The file does not store where it ends. */
 static const uint8_t *subsegment(const EtcProgram *p, uint32_t table, uint32_t index,
                                  uint64_t n_bytes)
 {

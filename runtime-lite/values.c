@@ -159,7 +159,7 @@ static EtcStatus read_tensor(Build *b, uint32_t at, EtcValue *v, uint32_t i)
 
 /* -- values ------------------------------------------------------------------------------ */
 
-/* Tensor lists hold only values before them; so no list holds itself. */
+/* A list of tensors may only contain values before it, so no list contains itself. */
 static EtcStatus read_tensors(Build *b, EtcFlatVec items, EtcValue *v, uint32_t i)
 {
     EtcMethod *m = b->m;
@@ -181,7 +181,7 @@ static EtcStatus read_tensors(Build *b, EtcFlatVec items, EtcValue *v, uint32_t 
     return ETC_OK;
 }
 
-/* Items may come after the list, but each is an int in the file. */
+/* Items may come after the list, but each must be an int in the file. */
 static EtcStatus read_ints(Build *b, EtcFlatVec items, uint32_t i)
 {
     EtcFlatVec values = etc_flat_vec(&b->f, b->plan, PLAN_VALUES);

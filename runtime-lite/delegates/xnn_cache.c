@@ -60,7 +60,8 @@ static XnnBlock *block_new(XnnCache *c, size_t n)
     return b;
 }
 
-/* A graph's packed weights are as long as its filters and biases, and some for whole tiles. */
+/* A graph's packed weights take as many bytes as its filters and biases, and some more for whole
+ * tiles. */
 void etc_xnn_cache_expect(XnnCache *c, uint64_t n)
 {
     const XnnBlock *b = c->blocks;
@@ -69,7 +70,7 @@ void etc_xnn_cache_expect(XnnCache *c, uint64_t n)
     }
 }
 
-/* Memory as long as the host lives. */
+/* Returns memory that lives as long as the host. */
 static void *packed_memory(XnnCache *c, size_t n)
 {
     XnnBlock *b = c->blocks;
@@ -117,7 +118,8 @@ static void *reserve_space(void *context, size_t n)
     return p;
 }
 
-/* Only other threads can have reserved since: it is among the last. */
+/* Finds the weights for which memory was reserved.  Only other threads can have reserved memory
+ * since then, so they are among the last. */
 static XnnPacked *reserved(const XnnCache *c, const void *data)
 {
     for (size_t i = c->n_packed; i-- > 0;) {
@@ -147,8 +149,8 @@ void *etc_xnn_cache_add(XnnCache *c, const struct xnn_weights_cache_look_up_key 
     return p;
 }
 
-/* The library calls this also for weights that it has found, then without data.  Some operators
- * look for their weights only here. */
+/* The library also calls this, without data, for weights that it has found.  Some operators look
+ * for their weights only here. */
 static size_t look_up_or_insert(void *context, const struct xnn_weights_cache_look_up_key *key,
                                 void *data, size_t n)
 {

@@ -20,8 +20,8 @@ static enum xnn_datatype datatype(XnnType t)
     return of[t];
 }
 
-/* The library may read some bytes behind a constant: one at the end of the file is copied.  The
- * host keeps copies, as it knows packed weights by their address. */
+/* The library may read some bytes past a constant, so a constant at the end of the file is copied.
+ * The host keeps the copies, because it finds packed weights by their address. */
 const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v)
 {
     const uint8_t *end = x->file + x->file_bytes;
@@ -191,7 +191,7 @@ static enum xnn_status define_pool(xnn_subgraph_t g, const XnnNode *n, const Ids
                                      v->out[0], 0);
 }
 
-/* Mean over rows and columns, then the range if there is one. */
+/* Defines a mean over rows and columns and then, if there is a range, a clamp. */
 static enum xnn_status define_global_pool(const XnnDraft *d, const XnnNode *n, const Ids *v)
 {
     static const size_t axes[] = {1, 2};

@@ -39,7 +39,7 @@ static void turn_rows(const float *row, size_t n_weights, size_t tile, size_t k,
     }
 }
 
-/* to[k][output] from filter[output][k]. */
+/* Sets to[k][output] to filter[output][k]. */
 static void turn(const float *filter, size_t n_out, size_t n_weights, size_t tile, float *to)
 {
     const size_t rows = n_out / ROWS * ROWS, whole = n_weights / AT_ONCE * AT_ONCE;
@@ -55,7 +55,7 @@ static void turn(const float *filter, size_t n_out, size_t n_weights, size_t til
     }
 }
 
-/* A filter's sizes: the library's number of inputs is that of one place under the kernel. */
+/* The sizes of a filter.  The library counts the inputs of one place under the kernel. */
 typedef struct Sizes {
     size_t out, in, places;
 } Sizes;
@@ -194,7 +194,8 @@ static int agree(const float *a, const float *b, const Sizes *s, size_t tile)
     return 1;
 }
 
-/* Outputs of a tile, and the key without its sizes; 0: packed in another way. */
+/* Returns the outputs of a tile, and sets the key without its sizes; 0: the library packs in
+ * another way. */
 static size_t tile_of(EtcXnnpack *x, Trial *t, const Sizes *s, uint32_t *seed)
 {
     size_t tile = 0;
@@ -213,7 +214,7 @@ static size_t tile_of(EtcXnnpack *x, Trial *t, const Sizes *s, uint32_t *seed)
     return agree(t->mine, t->packed, s, tile) ? tile : 0;
 }
 
-/* The second filter leaves a tile open and has other sizes. */
+/* The second filter has other sizes and does not fill its last tile. */
 static void learn(EtcXnnpack *x)
 {
     const Sizes first = {MOST_TRIED - 8, 3, 3}, second = {MOST_TRIED - 1, 5, 3};
@@ -233,7 +234,7 @@ static int is_plain(const XnnGraph *g, uint32_t place)
     return (g->value[place].type == XNN_F32) && (g->value[place].quant == XNN_PLAIN);
 }
 
-/* A filter of one point the library packs well. */
+/* Returns whether a filter has more than one point.  The library packs other filters well. */
 static int is_dense(const XnnGraph *g, const XnnNode *n)
 {
     const uint32_t bias = n->in[2];
@@ -252,7 +253,7 @@ void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node,
     }
 }
 
-/* Fewer outputs than a tile's the library packs into another. */
+/* If a filter has fewer outputs than a tile, the library packs it in another way. */
 int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n)
 {
     const size_t tile = x->dense.tile;

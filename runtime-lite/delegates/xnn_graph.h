@@ -65,8 +65,9 @@ typedef struct XnnNames {
 
 EtcStatus etc_xnn_names(const EtcProgram *p, XnnNames *names, EtcError *e); /* row is malloc's */
 
-/* The blob's graph, whole and consistent, or why not: `index` is that of the value or node.  Data
- * stays where it lies.  Free it with etc_xnn_free in either case. */
+/* Reads the graph of a blob and checks all of it.  If it is wrong, `index` in *e is that of the
+ * value or node.  Data stays where it lies.  In either case the caller frees the graph with
+ * etc_xnn_free. */
 EtcStatus etc_xnn_read(const uint8_t *blob, uint64_t n_bytes, const XnnNames *names, XnnGraph *g,
                        EtcError *e);
 void etc_xnn_free(XnnGraph *g);
@@ -99,10 +100,11 @@ extern const EtcFlatTable etc_xnn_schema[]; /* rows: the graph first */
  * `shape` has already.  Refuses sizes that a node cannot take. */
 EtcStatus etc_xnn_infer(const XnnGraph *g, XnnShape *shape, EtcError *e);
 
-/* align: a power of two, a multiple of a pointer's size.  For free(); NULL: there is none. */
+/* Allocates memory that free() frees; NULL: there is none.  `align` is a power of two and a
+ * multiple of the size of a pointer. */
 void *etc_xnn_allocate(size_t align, size_t n);
 
-/* Map all pages at once that will be read or written, which costs less than a fault for every
+/* These map all pages that will be read or written at once, which costs less than a fault for each
  * page. */
 void etc_xnn_will_read(const void *data, size_t n);
 void etc_xnn_will_write(void *data, size_t n);

@@ -59,7 +59,7 @@ typedef struct XnnCache {
 
 int etc_xnn_cache_start(XnnCache *c);
 void etc_xnn_cache_expect(XnnCache *c, uint64_t n); /* about so many bytes come next */
-/* Memory for weights of that key, which the caller packs; NULL: there is none. */
+/* Returns memory for weights with that key, which the caller packs; NULL: there is none. */
 void *etc_xnn_cache_add(XnnCache *c, const struct xnn_weights_cache_look_up_key *key, size_t n);
 void etc_xnn_cache_free(XnnCache *c);
 
@@ -93,7 +93,7 @@ typedef struct XnnDraft { /* a subgraph while it is built */
     uint32_t *id; /* the library's, by place */
 } XnnDraft;
 
-/* v: the graph's value at that place, or one like it. */
+/* v is the graph's value at that place, or one like it. */
 enum xnn_status etc_xnn_define_value(const XnnDraft *d, uint32_t place, const XnnValue *v);
 enum xnn_status etc_xnn_define_node(const XnnDraft *d, uint32_t i);
 
@@ -110,7 +110,7 @@ int etc_xnn_pack(EtcXnnpack *x, const XnnGraph *g);
 
 /* -- xnn_cpu.c ---------------------------------------------------------------------------- */
 
-/* Called before the library is initialized. */
+/* Must be called before the library is initialized. */
 void etc_xnn_choose_cpu(void);
 
 #endif

@@ -9,7 +9,7 @@
 /* From LARGE on, a page of HUGE_PAGE costs less than small ones. */
 enum { HUGE_PAGE = 2 << 20, LARGE = 640 << 10, PAGE = 4 << 10 };
 
-/* Both are wishes. */
+/* The system may ignore both hints. */
 void etc_xnn_will_write(void *data, size_t n)
 {
 #ifdef MADV_POPULATE_WRITE

@@ -254,7 +254,8 @@ static int is_static8(XnnType t)
     return (t == XNN_QINT8) || (t == XNN_QUINT8);
 }
 
-/* Weights by the activations they go with, and the bias by both. */
+/* Returns whether a product may have these datatypes: the weights must fit the activations, and the
+ * bias both. */
 static int is_product(XnnKind kind, XnnType in, XnnType filter, XnnType bias, XnnType out)
 {
     const int is_fc = kind == XNN_FULLY_CONNECTED;
@@ -305,7 +306,8 @@ static int are_types(const XnnGraph *g, const XnnNode *n)
     return (first == out) && (is_float(first) || is_static8(first));
 }
 
-/* Filters and biases of convolutions and quantized products are constants; so are slopes. */
+/* Checks that filters and biases of convolutions and quantized products, and slopes, are constants.
+ */
 static int are_constants(const XnnGraph *g, const XnnNode *n)
 {
     const int is_conv = (n->kind == XNN_CONV) || (n->kind == XNN_DEPTHWISE) ||

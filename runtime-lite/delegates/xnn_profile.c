@@ -49,7 +49,7 @@ static int starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Some of a family have names of their own. */
+/* Some nodes of a family have names of their own in the library. */
 static int may_be(XnnKind kind, const char *name)
 {
     if (starts_with(name, "Dynamic ")) {

@@ -117,7 +117,7 @@ static EtcStatus read_header(XnnRead *r, const uint8_t *blob, uint64_t n)
 
 /* -- constants ---------------------------------------------------------------------------- */
 
-/* Row `index` of the constants: where it lies and how many bytes there are. */
+/* Finds the bytes of row `index` of the constants, and how many there are. */
 static EtcStatus find_data(const XnnRead *r, uint32_t index, uint32_t i, const uint8_t **data,
                            uint64_t *n_bytes, uint32_t *key)
 {
@@ -220,7 +220,7 @@ static int are_scales(const uint8_t *data, uint32_t n, int is_bf16)
     return 1;
 }
 
-/* Inline float scales of groups, cut to bf16 by rounding to nearest even. */
+/* Converts inline float scales of groups to bf16, rounded to nearest even. */
 static const void *to_bf16(const uint8_t *data, uint32_t n, XnnValue *v)
 {
     uint16_t *to = calloc((size_t)n + XNN_READS_BEHIND, sizeof *to);
@@ -232,7 +232,8 @@ static const void *to_bf16(const uint8_t *data, uint32_t n, XnnValue *v)
     return to;
 }
 
-/* `slot` of the buffer's number, the count behind it; the vector of inline scales is slot 0. */
+/* Reads scales.  `slot` has the number of the buffer, and the next slot the number of scales; slot
+ * 0 has the vector of inline scales. */
 static EtcStatus read_scales(const XnnRead *r, uint32_t table, int slot, XnnValue *v, uint32_t i)
 {
     int is_group = v->quant == XNN_PER_GROUP;
@@ -479,7 +480,8 @@ static EtcStatus allocate(XnnRead *r, EtcFlatVec values, EtcFlatVec nodes, uint3
     return ETC_OK;
 }
 
-/* Every output has a maker, and the sizes that follow from the inputs' are those declared. */
+/* Checks that a node computes every output, and that the sizes which follow from those of the
+ * inputs are the declared ones. */
 static EtcStatus check_whole(const XnnRead *r)
 {
     XnnGraph *g = r->g;
@@ -503,7 +505,7 @@ static EtcStatus check_whole(const XnnRead *r)
     return status;
 }
 
-/* 1 where outputs need one of the node's results. */
+/* Returns 1 if outputs need one of the node's results. */
 static int is_needed(const XnnNode *n, const uint8_t *needed)
 {
     int is = 0;
@@ -513,8 +515,9 @@ static int is_needed(const XnnNode *n, const uint8_t *needed)
     return is;
 }
 
-/* libXNNPACK drops a node whose result nobody reads and then ends the process at the node before it
- * if nobody else reads that one, so these never get there.  Nodes follow those they read. */
+/* libXNNPACK drops a node whose result nobody reads, and then aborts at the node before it if
+ * nobody else reads that one.  Therefore such nodes are dropped here.  Nodes come after those that
+ * they read. */
 static EtcStatus drop_unneeded(const XnnRead *r)
 {
     XnnGraph *g = r->g;

@@ -28,7 +28,7 @@ enum { /* first bytes of its fields; and of all of them */
 
 /* -- numbers ------------------------------------------------------------------------------ */
 
-/* The schema's numbers; the library's differ. */
+/* The numbers of the schema, which differ from those of the library. */
 typedef enum XnnType {
     XNN_F32 = 1, XNN_F16, XNN_QINT8, XNN_QUINT8, XNN_QINT32, XNN_QCINT8, XNN_QCINT32, XNN_QCINT4,
     XNN_QDINT8, XNN_QBINT4, XNN_QPINT8, XNN_INT32, XNN_PFP32, XNN_BF16

@@ -127,7 +127,7 @@ static const char *check_fields(const XnnNode *n, int count)
     return NULL;
 }
 
-/* Positions of a window along one axis; 0: none. */
+/* Returns the number of positions of a window along one axis; 0: there is none. */
 static size_t windows(size_t in, size_t pad, size_t kernel, size_t stride, size_t dilation)
 {
     size_t reach = (kernel - 1) * dilation + 1;
@@ -159,7 +159,8 @@ static int are_positive(const XnnNode *n, int first, int last)
     return 1;
 }
 
-/* The filter's sizes by kind: [out, kh, kw, in of a group]; depthwise [1, kh, kw, out]. */
+/* Checks the filter's sizes: [out, kh, kw, in of a group], or [1, kh, kw, out] if it is depthwise.
+ */
 static const char *check_filter(const Infer *f)
 {
     const uint32_t *u = f->n->field;
@@ -226,7 +227,7 @@ static const char *convolve(Infer *f)
     return (n->kind == XNN_CONV_TRANSPOSE) ? widen(f, channels) : slide(f, channels);
 }
 
-/* A window that lies in the padding alone would have no largest element and no mean. */
+/* A window that lies only in the padding would have no largest element and no mean. */
 static int is_window_on_image(const XnnNode *n)
 {
     const uint32_t *u = n->field;

@@ -221,7 +221,7 @@ static EtcStatus define(const XnnDraft *d, const XnnShape *shape, EtcError *e)
     return ETC_OK;
 }
 
-/* A runtime for values of the sizes in s->shape. */
+/* Makes a runtime for values with the sizes in s->shape. */
 static EtcStatus build(State *s, xnn_runtime_t *runtime, EtcError *e)
 {
     EtcXnnpack *host = s->host;
@@ -298,7 +298,7 @@ static int is_type(const XnnValue *v, EtcDtype t)
                                      : (t == ETC_I32) || (v->is_output && (t == ETC_I64));
 }
 
-/* Sizes as they lie in memory; a tensor of rank 0 is one element. */
+/* Returns the sizes as they lie in memory.  A tensor of rank 0 becomes one element. */
 static XnnShape shape_of(const EtcTensor *t)
 {
     XnnShape s = {1, {1}};
@@ -355,7 +355,7 @@ static EtcStatus take_inputs(State *s, EtcValue *const *arg, int32_t n_args, Etc
     return ETC_OK;
 }
 
-/* Operators that the library passes over where they have no elements. */
+/* Returns whether the library skips an operator without elements. */
 static int takes_empty(XnnKind k)
 {
     switch ((int)k) {
@@ -423,9 +423,9 @@ static int needs_no_memory(const State *s)
     return 1;
 }
 
-/* The library plans memory for the largest sizes that a value ever had, and it had those of the
- * blob, which are bounds.  Where the first call's are smaller, it starts with these, and the second
- * runtime lies where the first did: new pages cost more than making it. */
+/* The library plans memory for the largest sizes that a value ever had.  For the blob these are
+ * upper bounds.  If the sizes of the first call are smaller, a second runtime is made that starts
+ * with them.  It lies where the first one did, because new pages would cost more than making it. */
 static EtcStatus fit(State *s, EtcError *e)
 {
     uint32_t i = 0;
@@ -444,7 +444,7 @@ static EtcStatus fit(State *s, EtcError *e)
     return build(s, &s->runtime, e);
 }
 
-/* The library's sizes are to be those worked out here. */
+/* Passes the sizes of a call to the library, which must compute the same sizes as this delegate. */
 static EtcStatus reshape(State *s, EtcError *e)
 {
     const XnnGraph *g = &s->graph;
@@ -541,7 +541,8 @@ static EtcStatus set_up(State *s, EtcValue *const *arg, EtcError *e)
     return (x == xnn_status_success) ? ETC_OK : refused(e, x, "libXNNPACK fails to run", XNN_NO_ID);
 }
 
-/* The library's indices have 32 bits; where the program has 64, from the last to the first. */
+/* The library's indices have 32 bits.  If the program has 64, they are widened from the last to the
+ * first. */
 static void widen_indices(const State *s, EtcValue *const *arg)
 {
     for (uint32_t k = 0; k < s->graph.n_externals; k++) {
