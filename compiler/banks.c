@@ -25,7 +25,7 @@ static bool read_attribute(const char *s, MemoryBank *b, const char **why)
     static const char section[] = "const,section=";
     if (!strcmp(s, "const"))
         return true;
-    *why = "behind the size may stand :const or :const,section=NAME";
+    *why = "the size may be followed by :const or :const,section=NAME";
     if (strncmp(s, section, strlen(section)) != 0)
         return false;
     b->section = s + strlen(section);

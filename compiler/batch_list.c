@@ -98,7 +98,7 @@ static bool add_item(List *l, const char *name, const Yaml *y)
     Loc loc = y->key ? yaml_key_loc(y) : yaml_loc(y);
     if (is && same_file(&is->loc, y))
         return diag_error(l->diag, loc,
-                          "a second entry is called '%s', the first stands in line %d; give it a "
+                          "a second entry is called '%s', the first is in line %d; give it a "
                           "'name'", name, is->loc.line);
     if (!is) {
         is = NEW(l->arena, Item, 1);

@@ -93,7 +93,7 @@ bool batch_page(const Batch *b, const Causes *c, const char *totals, const char 
         page_head(t.f, b->list, "batch");
         fprintf(t.f, "<p>%s.</p>\n", totals);
         if (c->n)
-            fputs("<h2>What stands in the way</h2>\n<table><tr><th>models</th><th></th><th>cause"
+            fputs("<h2>Causes of failure</h2>\n<table><tr><th>models</th><th></th><th>cause"
                   "</th><th>which</th></tr>\n", t.f);
         for (int i = 0; i < c->n; i++)
             put_cause(t.f, c->item[i]);

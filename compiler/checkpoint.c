@@ -126,7 +126,7 @@ void checkpoint_close(const Checkpoint *c)
         return;
     pthread_sigmask(SIG_SETMASK, &k->before, NULL);
     if (k->was_there && !k->o->quiet && c->first)
-        say(stderr, "%s: went on behind %d of %d samples\n", k->path, c->first, k->n);
+        say(stderr, "%s: continued after %d of %d samples\n", k->path, c->first, k->n);
     else if (k->was_there && !k->o->quiet)
         say(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
 }

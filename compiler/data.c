@@ -351,7 +351,7 @@ Data *data_open(Files *files, const char *path, const Graph *g, Arena *a, Diag *
     *data = (Data){.files = files, .g = g, .arena = a, .held = arena_new(), .open = -1, .fd = -1};
     data->array = NEW(a, Array, g->n_in + 1);
     if (!n_given(g))
-        diag_error(d, (Loc){.file = path}, "the model has no inputs that samples could be of");
+        diag_error(d, (Loc){.file = path}, "the model has no inputs, so it needs no samples");
     else if (survey(data, path, d))
         return data;
     data_close(data);

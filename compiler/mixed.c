@@ -65,7 +65,7 @@ static bool set_value(Search *s, const QuantReport *r)
                           r->n_outputs, one - 1);
     const Difference *of = one ? &r->output[one - 1] : &r->outputs;
     if (!of->n)
-        return diag_error(s->diag, loc, "has no outputs of floats to hold to a budget");
+        return diag_error(s->diag, loc, "has no outputs of floats to which a budget applies");
     s->value = s->recipe->metric == METRIC_SQNR            ? difference_sqnr(of)
                : s->recipe->metric == METRIC_MAX_ABS_ERROR ? of->most
                                                            : 1 - difference_cosine(of);

@@ -366,7 +366,7 @@ static bool budget_applies(const Verify *v, const Recipe *r)
                           v->graph->n_out, r->output - 1);
     int i = r->output ? r->output - 1 : 0;
     if (!v->graph->n_out || !v->out[i].d.n)
-        return diag_error(v->diag, loc, "has no output to hold to a budget");
+        return diag_error(v->diag, loc, "has no output to which a budget applies");
     return r->metric != METRIC_TOP1 || v->out[0].n_rows ||
            diag_error(v->diag, loc, "its first output has no scores to judge");
 }

@@ -195,7 +195,7 @@ bool pt2_refuse_batch(Pt2 *p, Loc loc)
 {
     if (!p->told_batch)
         diag_unsupported(p->diag, loc,
-                         "stands in a function under torch.vmap, yet to be batched: torch does "
+                         "is in a function under torch.vmap, which is not batched yet: torch does "
                          "that in exported.run_decompositions({}); save its result");
     p->told_batch = true;
     return false;

@@ -337,7 +337,7 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
     if (!is_there(n->graph->program, row->kind))
-        return xnn_no(r, "XNNPACK of the runtime that is asked for has no such node",
+        return xnn_no(r, "XNNPACK of the version in --target-runtime has no such node",
                       "ask for a later runtime");
     if (!others_are_unread(n, u))
         return xnn_no(r, "results past its first are read", "read the first one alone");

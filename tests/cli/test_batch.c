@@ -256,7 +256,7 @@ static const struct {
      "{name: y, model: add.pt2, output: mlp.h}]",
      "mlp.h' is the name of two outputs"},
     {"models: [{model: mlp.pt2, output: recipe.yaml, flags: {recipe: recipe.yaml}}, add.pt2]", ""},
-    {"models: [mlp.pt2, mlp.pt2]", "a second entry is called 'mlp', the first stands in line 1"},
+    {"models: [mlp.pt2, mlp.pt2]", "a second entry is called 'mlp', the first is in line 1"},
     {"extends: w.yaml\nmodels: [mlp.pt2]", "extends itself: 'w.yaml' -> 'w.yaml'"},
     {"extends: v.yaml", "extends itself: 'w.yaml' -> 'v.yaml' -> 'w.yaml'"},
     {"models: {a: {extends: b}, b: {extends: c}, c: {extends: a, model: mlp.pt2}}",

@@ -216,7 +216,7 @@ Test(quantizing, a_run_that_is_ended_goes_on)
         }
         expect_files("got.txt.part want.txt x.npy ");
         Result r = ok("quantize " VWW "--statistics got.txt");
-        cr_expect(strstr(r.err, "got.txt.part: went on behind "), "%s", r.err);
+        cr_expect(strstr(r.err, "got.txt.part: continued after "), "%s", r.err);
         expect_same("want.txt", "got.txt");
         expect_files("got.txt want.txt x.npy ");
         sh("mv got.txt got.txt.part; touch x.npy");

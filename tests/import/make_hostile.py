@@ -842,7 +842,7 @@ def graphs():
     changed("20_vmap_sizes", MODEL, "has other sizes than torch.vmap gives it", vmap(size=(3, 3)))
     changed("20_vmap_other_level", OK, "%u.e1 = aten.sum.default(%u.8, none)",
             vmap(level=2, inner=[node("u", "torch.ops.aten.sum.default", ("self", tensor("z")))], size=(2,)))
-    changed("20_vmap_write", UNSUPPORTED, "under torch.vmap, yet to be batched: torch does that in",
+    changed("20_vmap_write", UNSUPPORTED, "under torch.vmap, which is not batched yet: torch does that in",
             vmap(level=2, inner=[node("v", "torch.ops.aten.add_.Tensor", ("self", tensor("z")), ("other", tensor("z")))]))
     changed("20_vmap_twice", MODEL, "has no axis 0 for a level of its own",
             vmap(inner=[node("v", mark + "_add_batch_dim", ("", tensor("z")), ("", {"as_int": 0}), ("", {"as_int": 1}))]))
