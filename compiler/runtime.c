@@ -179,8 +179,8 @@ static void print_paths(const SourceFiles *s, bool built, const char *before, co
 
 static void print_make(const SourceFiles *s, FILE *f)
 {
-    fprintf(f, "# Builds libetc_runtime.a; its header is runtime-lite/etc_rt.h, programs that use\n"
-               "# it are linked with -Wl,--gc-sections.  CC, AR and CFLAGS may be given.\n"
+    fprintf(f, "# Builds libetc_runtime.a.  Its header is runtime-lite/etc_rt.h.  Link programs\n"
+               "# with -Wl,--gc-sections.  You may set CC, AR and CFLAGS.\n"
                "CFLAGS = -O2\n"
                "flags = -std=c99 %s -I.\n"
                "sources =", flags);
