@@ -33,7 +33,7 @@ document.title = JSON.stringify([rows.length, rows.filter(seen).length, wide, dr
 
 
 def look(browser, path):
-    """What the probe found in the page."""
+    """Returns what the probe found in the page."""
     import json
     with open(path, encoding="utf-8") as f:
         text = f.read()

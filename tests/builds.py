@@ -42,7 +42,7 @@ def entries():
 
 
 def outputs(etc, folder, jobs):
-    """The digest of each file that a build writes."""
+    """Returns the digest of each file that a build writes."""
     folder.mkdir()
     (folder / "list.yaml").write_text(json.dumps({"models": dict(entries())}))
     done = subprocess.run([etc, "batch", "list.yaml", "-o", "out", "-q", "-j", str(jobs)], cwd=folder, stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ OUTPUTS = ("-o", "-MF", "-MQ")
 
 
 def check(entry):
-    """What clang says about one file."""
+    """Returns the messages of clang about one file."""
     words = shlex.split(entry["command"])[1:]
     words = [w for before, w in zip([""] + words, words) if not {before, w} & {*OUTPUTS, "-MD"}]
     # gcc has warnings that clang does not know; names of them are no fault.

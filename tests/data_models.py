@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The models of tests/data through etc, in runtime-lite and as emitted C, against torch's outputs.
+"""Compiles the models of tests/data, runs them in runtime-lite and as emitted C, and compares with torch's outputs.
 
     data_models.py ETC WORK_FOLDER [CC [FLAG ...]]
 

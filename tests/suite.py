@@ -24,7 +24,7 @@ TIME = re.compile(r"\s*\(\d+\.\d+s\)\s*$")
 
 
 def wanted(folder, text):
-    """The names of the tests that contain `text`; meson itself only takes whole names."""
+    """Returns the names of the tests that contain `text`; meson itself only takes whole names."""
     listed = subprocess.run(["meson", "introspect", "--tests", folder], check=True,
                             capture_output=True, text=True).stdout
     return sorted({t["name"] for t in json.loads(listed) if text in t["name"]})

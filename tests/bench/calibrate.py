@@ -45,7 +45,7 @@ def make_images(like, n, path):
 
 
 def official(model, data):
-    """The PT2E flow, as the documentation of executorch's XNNPACK backend has it."""
+    """Runs the PT2E flow as the documentation of executorch's XNNPACK backend describes it."""
     import resource
     import torch
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import XNNPACKQuantizer, get_symmetric_quantization_config
@@ -66,7 +66,7 @@ def official(model, data):
 
 
 def launch(args, name, command):
-    """The best of the runs: others share the machine."""
+    """Returns the best of the runs, because other processes share the machine."""
     p = subprocess.run([os.path.join(args.work, "launch"), str(args.cpu), str(args.runs), *command], stdin=subprocess.DEVNULL,
                        stdout=subprocess.PIPE, text=True, check=True)
     rows = [[float(v) for v in line.split()] for line in p.stdout.splitlines()]

@@ -122,7 +122,7 @@ def programs():
 
 
 def fast_run(method, inputs, seconds=0.2):
-    """The tenth fastest of a hundred: others on the machine make a run longer, never shorter."""
+    """Returns the tenth fastest of a hundred runs: other processes make a run longer, never shorter."""
     took, start = [], time.perf_counter()
     while time.perf_counter() - start < seconds or len(took) < 5:
         t = time.perf_counter()

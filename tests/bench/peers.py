@@ -137,7 +137,7 @@ def to_library(model, stem, etc):
 
 
 def files_of(name, a):
-    """What each engine runs; what cannot be made is left out."""
+    """Makes the files that each engine runs; a file that cannot be made is left out."""
     folder, found = os.path.join(a.zoo, name), {}
     ours, onnx = os.path.join(a.work, name + ".pte"), os.path.join(a.work, name + ".onnx")
     if subprocess.run([a.etc, "compile", "-q", "--backend", "xnnpack", os.path.join(folder, "model.pt2"), "-o", ours],

@@ -44,7 +44,7 @@ def octave(rng, channels, cells, size):
 
 
 def image(rng, channels, size):
-    """What photographs have in common: power that falls with frequency, channels alike, exposures that differ."""
+    """Makes images like photographs: power falls with frequency, channels are similar, exposures differ."""
     grey = sum(octave(rng, 1, 2**k, size) / 2**k for k in range(1, 8))
     colour = sum(octave(rng, channels, 2**k, size) / 2**k for k in range(1, 5))
     x = grey + 0.4 * colour

@@ -37,7 +37,7 @@ def command(*words):
 
 
 def anonymous_mb(words):
-    """The command's largest resident anonymous memory: what it maps of files is not its own."""
+    """Returns the command's largest resident anonymous memory; mapped files do not count."""
     most = 0
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as p:
         while p.poll() is None:

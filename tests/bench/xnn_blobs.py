@@ -67,7 +67,7 @@ def graphs(path):
 
 
 def is_equal_row(pte, f, value):
-    """Whether the constant is a single row of equal numbers: we name it so."""
+    """Returns whether the constant is a single row of equal numbers, which its name says."""
     tensor = f.ref(value, 1)
     rows = f.tables(f.u32(0), 8)
     key = f.ref(rows[f.number(tensor, 3)], 2)

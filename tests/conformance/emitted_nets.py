@@ -1,4 +1,4 @@
-"""What bf16.py and fast.py share: emitted C of a net by `etc run`, the nets as files, and the count."""
+"""Shared by bf16.py and fast.py: runs nets as emitted C by `etc run`, writes them as files, and counts."""
 import argparse
 import os
 import subprocess
@@ -13,7 +13,7 @@ import tally  # noqa: E402
 
 
 def answer(etc, math, model, inputs, folder):
-    """The first output of C that `emit-c --math` writes for this machine."""
+    """Returns the first output of the C that `emit-c --math` writes for this machine."""
     flags = [word for path in inputs for word in ("--input", path)]
     subprocess.run([etc, "run", "-q", model, "--target", "host", "--math", math, *flags, "--output-dir", folder], check=True)
     return np.load(os.path.join(folder, "output_0.npy"))

@@ -1,4 +1,4 @@
-"""Profiles that `etc run --etdump` writes, read by ExecuTorch's Inspector, beside what `etc inspect` tells of them."""
+"""Reads profiles of `etc run --etdump` with ExecuTorch's Inspector, and compares them with `etc inspect`."""
 import json
 import os
 import subprocess

@@ -114,7 +114,7 @@ def trees():
 
 
 def learned():
-    """What scikit-learn's models have around a network."""
+    """Operators that scikit-learn's models have around a network."""
     yield ml("Scaler", [f(4, 3)], offset=[0.1, 0.2, 0.3], scale=[1.0, 2.0, 3.0])
     yield ml("Scaler", [R.integers(0, 9, (4, 3))], name="of integers", offset=[0.1], scale=[2.0])
     for norm in ("MAX", "L1", "L2"):

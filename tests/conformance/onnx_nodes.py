@@ -89,7 +89,7 @@ def judge(case, folder):
 
 
 def verdicts(task):
-    """How each run of a case went."""
+    """Returns the result of each run of a case."""
     etc, case, folder, more, parts = task
     os.makedirs(folder)
     try:

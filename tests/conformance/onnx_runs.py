@@ -60,7 +60,7 @@ def tensor(torch, a):
 
 
 def execute(path, inputs, out):
-    """What a child of its own does, as the official runtime ends a process that it cannot serve."""
+    """Runs in a child process, because the official runtime may end the process."""
     import torch
     from executorch.runtime import Runtime
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""What a .pte plans, read from the FlatBuffer itself."""
+"""Reads the memory plan of a .pte from its FlatBuffer."""
 import struct
 
 

@@ -96,7 +96,7 @@ def has_edges(recipe):
 
 
 def allowed(recipe, model, outputs):
-    """How far lite and C may be from the official kernels, which compute the same."""
+    """Returns how far lite and C may be from the official kernels, which compute the same."""
     return rounding(outputs) + (step(recipe, model.floats, outputs) if has_edges(recipe) else 0)
 
 
@@ -167,7 +167,7 @@ def embeddings(path, calls):
 
 
 def check_encoder(rows, etc, zoo, work, text, full):
-    """MiniLM of the zoo, where it was exported, through XNNPACK in the official runtime."""
+    """Runs MiniLM of the zoo, if it was exported, with XNNPACK in the official runtime."""
     recipes = [r for r in ENCODER if text in f"minilm_l6 {r}" and (full or not r.startswith("int4"))]
     model = os.path.join(zoo, "minilm_l6", "model.pt2")
     if not recipes or not os.path.exists(model):

@@ -118,7 +118,7 @@ def check(args, zoo, out, tool, runner, names, more=(), env=None, etc=None):
 
 
 def official(args, zoo, out, names):
-    """What the official exporter makes of each model, done once per model."""
+    """Makes the official exporter's file of each model, once per model."""
     kept = os.path.join(out, "results.json")
     known = json.load(open(kept, encoding="utf-8")) if os.path.exists(kept) else {}
     missing = [n for n in names if not known.get(n, {}).get("ok")]

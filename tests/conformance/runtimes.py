@@ -1,4 +1,4 @@
-"""What `etc compile --target-runtime 1.0` makes asks for nothing that ExecuTorch 1.0 has not.
+"""Checks that the files of `etc compile --target-runtime 1.0` need nothing that ExecuTorch 1.0 lacks.
 
 The kernels of 1.0.1 are read from compiler/runtime_kernels.def, as a text; the nodes that its XNNPACK lacks are
 those by which its runtime_schema.fbs differs from that of 1.4.

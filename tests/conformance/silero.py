@@ -80,7 +80,7 @@ def signal(seed, seconds):
 
 
 def chunks(x):
-    """What the network reads: 512 samples each, and the 64 before them."""
+    """Returns the inputs of the network: chunks of 512 samples, each with the 64 samples before it."""
     padded = np.concatenate([np.zeros(CONTEXT, np.float32), x])
     return [padded[None, i:i + CONTEXT + CHUNK] for i in range(0, len(x) - CHUNK + 1, CHUNK)]
 
@@ -96,7 +96,7 @@ def carried(step, parts):
 
 
 def all_of(step, signals):
-    """Probabilities of all signals, each from an empty state on."""
+    """Returns the probabilities of all signals, each started with an empty state."""
     return np.concatenate([carried(step, parts)[0] for parts in signals])
 
 

@@ -361,7 +361,7 @@ def half_masks(q, k, v, m, f):
 
 @model(half(2, 5, 16), half(2, 4, 6, 6, seed=1))
 class half_beside(Half):
-    """What stays with the kernels: norms, functions and numbers that f16 does not hold, casts."""
+    """Nodes that stay with the kernels: norms, functions, numbers that do not fit into f16, casts."""
 
     def __init__(self):
         super().__init__(n=nn.LayerNorm(16), a=nn.Linear(16, 24), b=nn.BatchNorm1d(5), c=nn.Conv2d(4, 4, 3))
@@ -1152,7 +1152,7 @@ class norm_alone(nn.Module):
 
 @model(rnd(2, 6, 5, 5))
 class norm_shared(nn.Module):
-    """The convolution's result is read twice, and its weight is another's too: no folding."""
+    """The convolution's result is read twice, and another node has its weight too, so nothing is folded."""
 
     def __init__(self):
         super().__init__()
@@ -1501,7 +1501,7 @@ def resized(x):
 
 @model(rnd(2, 6, 8, 12) * 3)
 class packed_norms(nn.Module):
-    """Norms whose weight and bias the products behind them can take in, across moves."""
+    """Norms whose weight and bias can be folded into the products after them, across moves."""
 
     def __init__(self):
         super().__init__()
@@ -1522,7 +1522,7 @@ class packed_norms(nn.Module):
 
 @model(rnd(2, 3, 4, 5), rnd(2, 1, 4, 1), rnd(5))
 class windows_repeated(nn.Module):
-    """What products with ones repeat, before convolutions and alone; pools of one element; softmax along any axis."""
+    """Repetitions by products with ones, before convolutions and alone; pools of one element; softmax along any axis."""
 
     def __init__(self):
         super().__init__()
@@ -1679,7 +1679,7 @@ def broadcasts_of_less_rank(x, y, row, rows, deep):
 @model(rnd(3, 5).double(), torch.arange(15).view(3, 5) * (2 ** 33 + 1) - 2 ** 34, torch.arange(6, dtype=torch.uint8).view(2, 3),
        torch.arange(-7, 8) * (2 ** 17 + 1))
 def exact_numbers(x, k, b, p):
-    """What f32 does not hold, and bytes beside numbers below 0."""
+    """Numbers that f32 cannot hold, and bytes beside numbers below 0."""
     sums = x.sum(0), x.sum(1, keepdim=True), k.sum(0), k.sum(-1), k.sum(), k[0].sum()
     powers = p ** 2, p ** 3
     rests = k % 7, k % -7, x % 0.3, k.to(torch.int8) % -3, b % 4
@@ -1717,7 +1717,7 @@ def bytes_resized(x):
 
 @model(rnd(2, 4, 5, 6).double(), rnd(4, seed=1).double(), rnd(2, 2, 6, 8, seed=2).double(), torch.arange(24).view(2, 3, 4))
 def doubles(x, w, q, k):
-    """What the kernels of floats sum, average, resize and normalize, in doubles; and sums of another dtype."""
+    """Sums, averages, resizes and norms in doubles, for which the other kernels take floats; and sums of another dtype."""
     sizes = F.interpolate(x, (7, 4), mode="bilinear"), F.interpolate(x, (3, 9)), F.adaptive_avg_pool2d(x, (3, 4)), F.interpolate(x, (8, 7), mode="bilinear", antialias=True)
     norms = F.group_norm(x, 2, w, w), F.layer_norm(x, (5, 6)), F.instance_norm(x), F.layer_norm(x[..., :4], (4,), w, w)
     sums = x.sum(1, dtype=torch.float32), x.float().mean((0, 3), dtype=torch.float64), k.sum(1, dtype=torch.float64), k.mean(2, dtype=torch.float32)
@@ -1766,7 +1766,7 @@ class loop_of_layers(nn.Module):
 
 @model(rnd(3), rnd(3, seed=1), torch.tensor([5]))
 def loop_of_dtypes(x, y, n):
-    """What is carried changes places, stays, is negated or doubled, and comes of several dtypes."""
+    """Carried values of several dtypes are exchanged, kept, negated or doubled."""
     def body(i, a, b, same, flag, small):
         return i + 1, b.clone(), a + i, same.clone(), ~flag, small * 2
     carried = (torch.zeros(1, dtype=torch.int64), x, y, x * y, x > 0, torch.ones(2, dtype=torch.int32))
@@ -1791,7 +1791,7 @@ class loop_of_convolutions(nn.Module):
 
 @model(rnd(3), torch.tensor(True), more=[(rnd(3), torch.tensor(False))])
 def branches_that_fold(x, p):
-    """What a branch gives is a constant once it is folded, and lies with the weights."""
+    """The result of a branch becomes a constant when it is folded, and lies among the weights."""
     return torch.cond(p, lambda x: torch.ones(3) * 2.5, lambda x: torch.arange(3.0), (x,)) + x
 
 
@@ -1804,7 +1804,7 @@ def loop_in_a_branch(x, p):
 
 @model(rnd(2, 3), torch.tensor(3), torch.tensor(2), more=[(rnd(2, 3, seed=1), torch.tensor(0), torch.tensor(5))])
 def loop_in_a_loop(x, n, m):
-    """The inner one runs more often from turn to turn, and a branch stands in it."""
+    """The inner loop runs more often from turn to turn, and contains a branch."""
     def outer(i, x):
         def inner(k, y):
             return k + 1, torch.cond(y.sum() > 0, lambda y: y * 0.9, lambda y: 0.5 - y, (y,))
@@ -1836,7 +1836,7 @@ class loop_that_fills_a_table(nn.Module):
 
 @model(rnd(6, 3), rnd(6, 3, seed=1), rnd(3, seed=2))
 class scan_of_a_cell(nn.Module):
-    """What is carried, and a result per step; a layer within."""
+    """Carried values, a result per step, and a layer inside."""
 
     def __init__(self):
         super().__init__()
@@ -2090,7 +2090,7 @@ def experts_by_lists(x, expert, w, gate):
 
 @model(rnd(3, 4))
 def loop_over_a_folded_table(x):
-    """What a loop only reads is a constant once it was folded."""
+    """A value that a loop only reads is a constant after it was folded."""
     by = torch.arange(4) * 0.5 + 1
     return while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x.cumsum(0) + (x.cumsum(1) == by) - i), (torch.zeros((), dtype=torch.int64), x))[1]
 
@@ -2187,7 +2187,7 @@ class deformed(nn.Module):
 
 @model(rnd(6, 3), torch.tensor([1, 0, 2, 0, 1, 0]), rnd(6, 3, seed=1), more=[(rnd(6, 3), torch.tensor([2] * 6), rnd(6, 3)), (rnd(6, 3), torch.tensor([0] * 6), rnd(6, 3))])
 def none_or_all_chosen(x, kind, y):
-    """What is written where a mask says has as many rows as it chooses: none, some or all."""
+    """The written value has as many rows as the mask chooses: none, some or all."""
     chosen = (kind == 0).nonzero()[:, 0]
     rows = y[chosen] * 2
     z = x.clone()
@@ -2438,7 +2438,7 @@ class spectral_conv(nn.Module):
 @model(torch.tensor([[1.0, -2, 0, 3, -1], [0, 0, 4, -5, 0.5]]), torch.tensor([[1, 0, 1, 1, 0]]).bool(), torch.tensor([2, 0, 3, 1]),
        more=[(torch.zeros(2, 5), torch.zeros(1, 5).bool(), torch.zeros(4, dtype=torch.int64)), (torch.ones(2, 5), torch.ones(1, 5).bool(), torch.full((4,), 3))])
 def sizes_of_elements(x, m, n):
-    """How many there are is known when the model runs, and bounded by how many there could be."""
+    """The number of elements is known only when the model runs, and is bounded by the most there can be."""
     at = torch.nonzero(x > 0)
     torch._check(at.shape[0] <= 10)
     some = x.masked_select(m)
@@ -2581,7 +2581,7 @@ def matrix_batches(a, b):
 
 @model(rnd(20, 20), rnd(20, 3, seed=1), rnd(3, 4, 4, seed=2), dynamic=(None, None, {0: Dim("b", min=1, max=6)}), more=[(rnd(20, 20, seed=3), rnd(20, 3, seed=4), rnd(5, 4, 4, seed=5))])
 def matrix_kernels(a, b, c):
-    """What no .pte spells out: runtime-lite's own kernels."""
+    """Operators that no .pte spells out, because runtime-lite has its own kernels."""
     f = torch.linalg
     y = f.inv(a), f.det(a), f.cholesky(definite(a)), f.solve_triangular(a + 9 * torch.eye(20), b, upper=True), *f.qr(a), f.householder_product(*torch.geqrf(a)), *f.lu(a)
     return *y, f.eigvalsh(c + c.mT), f.svdvals(c), f.pinv(c), f.eigvalsh(a + a.mT), f.svdvals(a)
@@ -2717,7 +2717,7 @@ def tensors_of_sizes(x):
 
 @model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
 def arguments_of_sizes(x):
-    """Floats that sizes give, where operators take numbers."""
+    """Floats that are computed from sizes, as arguments that are numbers."""
     a, b = x.shape[0] / 4, x.shape[1] ** 0.5
     m, k = x > b / 2, (x * 8).long()
     y = torch.full((3,), a), torch.full_like(x, b), x.new_full((2,), a, dtype=torch.float64), torch.full((2, 2), a, dtype=torch.int64), torch.scalar_tensor(b)

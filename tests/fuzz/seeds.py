@@ -68,7 +68,7 @@ def models(root, build):
 
 
 def compiled(etc, model, path, samples, recipe, backend):
-    """Whether it can be; what is too large is left out."""
+    """Returns whether it could be written; a seed that is too large is left out."""
     options = ["--recipe", recipe] if recipe else []
     options += ["--calibrate", samples] if recipe in CALIBRATED else []
     options += ["--backend", "xnnpack", "--delegate", "all"] if backend else []

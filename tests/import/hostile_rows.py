@@ -46,7 +46,7 @@ def has_test(root, test, cases):
 
 
 def fault(root, row, seen, cases):
-    """What is wrong with a row, or None."""
+    """Returns what is wrong with a row, or None."""
     fields = row.split("\t")
     if len(fields) != 3 or not all(fields):
         return "not three columns"

@@ -29,7 +29,7 @@ def checksum(data):
 
 
 class Member:
-    """What the two headers of a member say; each field may be set to a lie."""
+    """The fields of the two headers of a member; each may be set to a wrong value."""
 
     def __init__(self, name, data, **lies):
         self.name = name if isinstance(name, bytes) else name.encode()
@@ -316,7 +316,7 @@ def state_dict(value=None, name="w"):
 
 
 def saved(pickle, order="little", pack=Member):
-    """What torch.save writes."""
+    """An archive as torch.save writes it."""
     return archive([pack("archive/data.pkl", pickle), Member("archive/byteorder", order),
                     Member("archive/data/0", WEIGHT)])
 

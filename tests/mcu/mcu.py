@@ -92,7 +92,7 @@ def tools(core):
 
 
 def parts(model):
-    """The name, the dtype of --io or "", and whether it is quantized."""
+    """Returns the name, the dtype of --io or "", and whether the model is quantized."""
     name, _, how = model.partition(":")
     is_float = how in ("f32", "free")
     return name, "" if is_float else how, not is_float
@@ -187,7 +187,7 @@ class Rig:
         return bytes.fromhex(lines[1]), int(open(count).readline()), int(stack), self.code(prefix, elf if prefix == ARM else objects[0])
 
     def decibels(self, to, model, got):
-        """How far the first output is from what torch makes in floats; 0: that is not recorded."""
+        """Returns the SQNR in dB of the first output against torch's floats; 0: these are not recorded."""
         name, io, _ = parts(model)
         path = os.path.join(self.here, name, "output_0.npy")
         if not os.path.exists(path):
@@ -236,7 +236,7 @@ class Rig:
         return below("model_run")
 
     def memory(self, to, stack):
-        """What the header states of stack and constants, and does not hold."""
+        """Returns the numbers of stack and constants in the header that are wrong."""
         text = open(os.path.join(to, "model.h")).read()
         told = re.search(r"_STACK_BYTES (\d+)", text)
         if not told:
@@ -262,7 +262,7 @@ class Rig:
         return faults
 
     def forecast(self, to, model, core, instructions):
-        """What the forecast says, and is not so."""
+        """Returns the numbers of the forecast that are wrong."""
         name, io, _ = parts(model)
         header = open(os.path.join(to, "model.h")).read()
         stated = [int(re.search(p, header)[1]) for p in (r"constants +(\d+) bytes", r"_ARENA_BYTES (\d+)", r"_STACK_BYTES (\d+)")]

@@ -55,7 +55,7 @@ def ends(list_of):
 
 
 def calls(method):
-    """What Netron calls the operators, and how many there are; it leaves out what jumps."""
+    """Returns the names that Netron gives the operators, and their numbers; it leaves out jumps."""
     n = collections.Counter(method["delegates"])
     for op in method["operators"]:
         n[op["name"].rpartition("::")[2].partition(".")[0]] += op["calls"]

@@ -923,7 +923,7 @@ def sampled(w):
 
 
 def rounded(w):
-    """What --math bf16 does to the operands of products."""
+    """Products whose operands are rounded as --math bf16 rounds them."""
     halfway = torch.arange(0x3f7f7ffe, 0x3f828003, dtype=torch.int32)[::0x3fff].view(torch.float32)
     largest = torch.tensor([0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x00007fff, 0x00008000, 0x00018000], dtype=torch.int32)
     for x in (special(), rand(3, 5, 7), rand(()), rand(0, 3), halfway, largest.view(torch.float32), rand(9, dtype=torch.float64)):

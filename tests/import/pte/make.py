@@ -78,7 +78,7 @@ class Pte:
         return self.value(kind, self.table(1, (0, "o", self.vec("i", ids))))
 
     def tensor(self, shape, dtype=FLOAT, const=None, initial=None, planned=True, dynamic=False, at=None):
-        """`at`: the byte of the pool where it lies; else behind all before it."""
+        """`at` is the byte of the pool where it lies; without it, it lies after everything before it."""
         n = SIZE[dtype]
         for d in shape:
             n *= d
@@ -238,7 +238,7 @@ def good_fixed_inputs():
 
 
 def good_in_place():
-    """Results where their rows let them lie, and a copy onto itself."""
+    """Results in the places of arguments, as their rows allow it, and a copy onto itself."""
     p = Pte()
     x, state = p.tensor([2, 3]), p.tensor([2, 3], initial=bytes(24))
     y, z = p.tensor([2, 3], at=0), p.tensor([2, 3], at=0)
@@ -263,7 +263,7 @@ def good_callers_input():
 
 
 def limits():
-    """What asks for more than there is: memory, copies of a result, and time."""
+    """Files that need more than a host has: memory, copies of a result, and time."""
     p = Pte()
     x, p.arena = p.tensor([4]), 1 << 50
     p.save("limit_pool", [], [x])
