@@ -107,7 +107,7 @@ static const struct {
     {"emit-c m.pt2 -o x.c --bank work=4K", "is a variable of NAME_run"},
     {"emit-c m.pt2 -o x.c --bank sram=0", "a size is a number from 1 on"},
     {"emit-c m.pt2 -o x.c --bank sram=4KB", "a size is a number from 1 on"},
-    {"emit-c m.pt2 -o x.c --bank flash=1M:constant", "may stand :const"},
+    {"emit-c m.pt2 -o x.c --bank flash=1M:constant", "may be followed by :const"},
     {"emit-c m.pt2 -o x.c --bank flash=1M:const,section=", "a section has a name"},
     {"emit-c m.pt2 -o x.c --bank 'flash=1M:const,section=a\"b'", "a section has a name"},
     {"emit-c m.pt2 -o x.c --target generc", "did you mean 'generic'?"},
