@@ -23,7 +23,7 @@ static _Alignas(64) uint8_t dtcm[MODEL_BANK_DTCM_BYTES], sram[MODEL_BANK_SRAM_BY
 static _Alignas(64) uint8_t arena[ARENA_BYTES];
 #endif
 #define INPUT ((const void *)input_bytes)
-#define OUTPUT ((float *)(void *)output_bytes)
+#define OUTPUT ((void *)output_bytes)
 
 #if defined(__arm__)
 __attribute__((noinline)) static uint32_t semihost(uint32_t op, const void *argument)
