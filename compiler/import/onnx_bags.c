@@ -30,19 +30,28 @@ static const Node *reduction(const Value *v)
                : NULL;
 }
 
+/* Rows that are looked up become their table, and the indices. */
+static bool look_up(Bag *b, const Node *n)
+{
+    if (!n || n->op != OP_EMBEDDING || arg_value(n, "indices")->type.rank != 1)
+        return false;
+    b->table = arg_value(n, "weight");
+    b->rows = arg_value(n, "indices");
+    return true;
+}
+
 static bool read_bag(const Value *v, Bag *b)
 {
     Slice s;
     const Node *sum = reduction(v), *n = sum ? made_by(sum, "self") : NULL;
     *b = (Bag){.op = sum ? sum->op : OP_NONE};
-    if (n && n->op == OP_EMBEDDING) {
-        b->table = arg_value(n, "weight");
-        n = made_by(n, "indices");
-    }
-    if (!n || !slice_read(n, &s) || s.axis || s.step != 1 || s.start.expr || s.end.expr ||
-        (b->table && s.x->type.rank != 1))
+    if (look_up(b, n))
+        n = b->rows->def;
+    if (!n || !slice_read(n, &s) || s.axis || s.step != 1 || s.start.expr || s.end.expr)
         return false;
     b->rows = s.x;
+    if (!b->table)
+        look_up(b, s.x->def);
     b->from = s.start.value;
     b->to = s.end.value;
     return b->to > b->from;
