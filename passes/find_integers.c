@@ -11,7 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { NEAR = 2 }; /* a scale is off by so many last places if the element was rounded */
+enum {
+    NEAR = 2, /* a scale is off by so many last places if the element was rounded */
+    LEAST = 32, MOST = 256 /* the sizes of runs that are shorter than a row */
+};
 
 /* Runs of `size` elements of a matrix, of which each shares a scale, and integers up to `most`. */
 typedef struct Runs {
@@ -86,21 +89,17 @@ static bool find_scales(Runs *r, int64_t size, int most, int64_t all)
 /* Few bits before many, long runs before short ones. */
 static bool find_runs(Runs *r, int64_t row, int64_t all)
 {
-    enum { LEAST = 32, MOST = 256 };
     bool found = find_scales(r, row, 7, all);
     for (int64_t size = MOST; !found && size >= LEAST; size /= 2)
         found = row % size == 0 && row > size && find_scales(r, size, 7, all);
     return found || find_scales(r, row, 127, all);
 }
 
-static Value *constant(Rewrite *r, const Value *like, EtcDtype t, int rank, const Dim *dim, const void *data)
+static Value *constant(Rewrite *r, const Value *like, EtcDtype t, int rank, const Dim *dim, void *data)
 {
     Program *p = r->g->program;
     Type type = type_tensor(p, t, rank, dim);
-    size_t n = (size_t)type_bytes(type);
-    void *kept = arena_alloc(p->arena, n, 8);
-    memcpy(kept, data, n);
-    return graph_state(r->g, program_const(p, like->state->name, like->state->fqn, type, kept));
+    return graph_state(r->g, program_const(p, like->state->name, like->state->fqn, type, data));
 }
 
 /* The weight as integers that are dequantized, with the sizes it had. */
@@ -125,10 +124,13 @@ static bool look(Rewrite *r, Node *n)
     if (!weighted_read(n, &v) || v.is_conv || v.w_axis || v.w->type.rank != 2 || !is_rounded_by_rows(v.x) ||
         !value_floats(v.w, -1) || v.w->type.dim[1].value < 2)
         return true;
-    size_t all = (size_t)type_numel(v.w->type);
-    Runs runs = {.w = value_floats(v.w, -1), .integer = NEW(r->tmp, int8_t, all + 1),
-                 .scale = NEW(r->tmp, float, all + 1)};
-    if (!all || !find_runs(&runs, v.w->type.dim[1].value, (int64_t)all))
+    const int64_t all = type_numel(v.w->type), row = v.w->type.dim[1].value;
+    Arena *a = r->g->program->arena;
+    if (!all)
+        return true;
+    Runs runs = {.w = value_floats(v.w, -1), .integer = arena_alloc(a, (size_t)all, 1),
+                 .scale = NEW(a, float, all / row + all / LEAST)};
+    if (!find_runs(&runs, row, all))
         return true;
     Value *w = dequantized(r, n, v.w, &runs);
     if (w)
