@@ -8,7 +8,7 @@
 
 #define TO_CORE "resolve_views", "functionalize", "sink_constants", "decompose", "canonicalize"
 #define FUSE                                                                                       \
-    "fold_constants", "dce", "read_back", "fuse_attention", "canonicalize", "dce", "sink_permutes", \
+    "fold_constants", "dce", "read_back", "find_integers", "fuse_attention", "canonicalize", "dce", "sink_permutes", \
         "dce"
 #define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define QUANTIZE "quantize", "dce", "integer_io", "dce", "fuse_tables", "dce", "drop_states"

@@ -547,7 +547,12 @@ bool qparams_read(const Node *n, QParams *q)
 
 Value *qparams_build(Graph *g, Node *before, Loc loc, Value *x, const QParams *q, Diag *d)
 {
-    assert(q->kind == Q_TENSOR && !q->scales && x);
+    assert(x && (q->kind == Q_CHANNEL ? q->undoes && q->scales : q->kind == Q_TENSOR && !q->scales));
+    if (q->kind == Q_CHANNEL) {
+        Node *rows = build(g, before, loc, OP_DEQUANTIZE_PER_CHANNEL, d, "vvviiit", x, q->scales, q->zeros,
+                           (int64_t)q->axis, q->lo, q->hi, q->dtype);
+        return rows ? rows->out[0] : NULL;
+    }
     const OpId op = q->undoes ? OP_DEQUANTIZE_PER_TENSOR : OP_QUANTIZE_PER_TENSOR;
     Node *n = build(g, before, loc, op, d, q->undoes ? "vfiiitn" : "vfiiit", x, q->scale, q->zero,
                     q->lo, q->hi, q->dtype);

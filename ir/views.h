@@ -211,8 +211,8 @@ typedef struct QParams {
 } QParams;
 
 bool qparams_read(const Node *n, QParams *q);
-/* Builds the quantize (the dequantize to f32 if q->undoes) of x by the numbers of q, before
- * `before`; NULL: at the end of the graph. */
+/* Builds the quantize (the dequantize to f32 if q->undoes) of x by the numbers of q, or the dequantize
+ * by its channels, before `before`; NULL: at the end of the graph. */
 Value *qparams_build(Graph *g, Node *before, Loc loc, Value *x, const QParams *q, Diag *d);
 /* Compares scale (as float), zero point and dtype; both must have numbers, not tensors. */
 bool qparams_equal(const QParams *a, const QParams *b);

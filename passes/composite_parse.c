@@ -14,10 +14,12 @@ typedef struct Reader {
     int n_locals;
     int depth;   /* how deep the current form is nested */
     bool is_own; /* it is a rule of composites.txt, not one of a user */
+    bool is_spelled; /* it is what a rule of spelled.txt looks for */
     const CustomOps *custom; /* operators that it may call, or NULL */
 } Reader;
 
 static Form *expression(Reader *r);
+static Form *assignment(Reader *r);
 static Form *block(Reader *r);
 
 /* -- letters ----------------------------------------------------------------------------------- */
@@ -321,6 +323,14 @@ static Form *call(Reader *r, const char *s)
 
 /* -- expressions ------------------------------------------------------------------------------- */
 
+/* "name = e" in parentheses: e is looked for, and has that name. */
+static bool gives_name(Reader *r)
+{
+    skip_blank(r);
+    const char *end = r->at + name_length(r->at);
+    return r->is_spelled && end > r->at && !strncmp(end, " = ", 3);
+}
+
 static Form *primary(Reader *r)
 {
     skip_blank(r);
@@ -331,7 +341,7 @@ static Form *primary(Reader *r)
     if (take(r, "["))
         return list(r);
     if (take(r, "(")) {
-        Form *f = expression(r);
+        Form *f = gives_name(r) ? assignment(r) : expression(r);
         expect(r, ")");
         return f;
     }
@@ -367,7 +377,12 @@ static Form *unary(Reader *r)
         return postfix(r);
     if (!enter(r))
         return NULL;
-    Form *f = with(r, form(r, FORM_NEGATE, 0), unary(r));
+    Form *f = unary(r);
+    bool is_number = f && f->kind == FORM_LITERAL && f->literal.kind == ARG_INT;
+    if (is_number)
+        f->literal.dim.value = -f->literal.dim.value;
+    else
+        f = with(r, form(r, FORM_NEGATE, 0), f);
     r->depth--;
     return f;
 }
@@ -632,7 +647,9 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d)
 static bool read_spelled(Reader *r, Spelled *to)
 {
     expect(r, ":");
+    r->is_spelled = true;
     to->from = expression(r);
+    r->is_spelled = false;
     to->condition = take(r, "where") ? expression(r) : NULL;
     expect(r, "becomes");
     to->to.form = expression(r);

@@ -39,11 +39,10 @@ static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int6
         zero = NULL;
     else if (zero)
         zero = build_cast(r, n, flat(r, n, zero), ETC_I64);
-    Node *made = x && scale
-                     ? build(r->g, n, n->loc, OP_DEQUANTIZE_PER_CHANNEL, r->d, "vvviiit", x, scale,
-                             zero, (int64_t)0, lo, hi, arg_value(n, "input")->type.dtype)
-                     : NULL;
-    return made && as_recorded(r, n, build_cast(r, n, made->out[0], n->out[0]->type.dtype));
+    const QParams q = {.kind = Q_CHANNEL, .undoes = true, .scales = scale, .zeros = zero, .lo = lo, .hi = hi,
+                       .dtype = arg_value(n, "input")->type.dtype};
+    Value *made = x && scale ? qparams_build(r->g, n, n->loc, x, &q, r->d) : NULL;
+    return made && as_recorded(r, n, build_cast(r, n, made, n->out[0]->type.dtype));
 }
 
 /* Checks that the result is f32, or with `or_half` a half. */

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_NODES = 16 }; /* the most nodes of a form */
+enum { MOST_NODES = 32 }; /* the most nodes of a form */
 
 /* These nodes were replaced by rules. */
 typedef struct Replaced {
@@ -205,6 +205,8 @@ static bool fits(Found *m, const Form *f, const Node *n, const Arg *a)
         return is_bound(m, f->index, n, a);
     case FORM_LIST:
         return fits_list(m, f, n, a);
+    case FORM_ASSIGN:
+        return fits(m, f->part[0], n, a) && is_bound(m, f->local[0], n, a);
     default:
         return def && def->out[0] == n->in[a->slot] && fits_node(m, f, def);
     }

@@ -249,6 +249,7 @@ Value *on_arange(OnnxNode *n, Dim from, Dim to);     /* from .. to - 1 as i64 */
 Value *on_part(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step);
 Value *on_permute(OnnxNode *n, Value *x, const int64_t *order);
 Value *on_cat(OnnxNode *n, Value *a, Value *b, int axis);
+Value *on_join(OnnxNode *n, int count, Value *const *part, int axis); /* onnx_bags.c */
 Value *on_sum(OnnxNode *n, OpId op, Value *x, int axis, bool keeps); /* op: sum, amax, amin, mean */
 Value *on_any(OnnxNode *n, Value *x, int axis);    /* keeps the axis, with size 1 */
 Value *on_insert(OnnxNode *n, Value *x, int axis); /* inserts an axis of size 1 */

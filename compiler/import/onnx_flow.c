@@ -340,7 +340,7 @@ static OnnxValue *stacked(OnnxNode *n, const Turns *l, size_t k, int64_t axis, b
         onnx_unsupported(n, "gives rows of a loop without turns, whose type is unknown");
         return NULL;
     }
-    *made = (OnnxValue){.value = ON_BUILD(n, OP_CAT, "Vi", turns, part, (int64_t)at)};
+    *made = (OnnxValue){.value = on_join(n, turns, part, at)};
     return made->value ? made : NULL;
 }
 

@@ -68,9 +68,36 @@ static Value *with_number(OnnxNode *n, int i)
     return l->dtype == ETC_I64 ? ON_BUILD(n, n->row->op, "vi", x, l->dim[0].value) : NULL;
 }
 
+/* Returns whether input i is a constant of ones, by which exporters multiply the rows of a table that
+ * have no weights. */
+static bool is_ones(OnnxNode *n, int i)
+{
+    const OnnxConst *c = on_const(n, i);
+    float v = 1;
+    if (!c || c->type.dtype != ETC_F32)
+        return false;
+    for (int64_t k = 0; v == 1 && k < c->n_bytes; k += (int64_t)sizeof v)
+        memcpy(&v, c->data + k, sizeof v);
+    return v == 1;
+}
+
+/* x times ones that do not make it larger. */
+static Value *times_ones(OnnxNode *n)
+{
+    Dim dim[MAX_RANK];
+    if (n->row->op != OP_MUL_TENSOR || n->in->opset < 7 || !is_ones(n, 1))
+        return NULL;
+    Value *x = on_value(n, 0);
+    const Type t = x ? x->type : (Type){0}, ones = on_const(n, 1)->type;
+    int rank = x ? on_broadcast(n, t, ones, dim) : -1;
+    return rank == t.rank && t.dtype == ETC_F32 && dims_equal(dim, t.dim, rank) ? x : NULL;
+}
+
 bool onnx_binary(OnnxNode *n)
 {
     Value *y = with_number(n, 1);
+    if (!y && !n->failed)
+        y = times_ones(n);
     if (!y && !n->failed && op_info[n->row->op].flags & COMMUTES)
         y = with_number(n, 0);
     if (y || n->failed)

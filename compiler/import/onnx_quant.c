@@ -157,12 +157,35 @@ bool onnx_quantize(OnnxNode *n)
     return x && on_define_bits(n, 0, quantized(n, x, 1, &r, on_int(n, "axis", 1)), r.bits);
 }
 
+static const Node *cast_from(const Value *x, EtcDtype t)
+{
+    const Node *n = x->def;
+    return n && n->op == OP__TO_COPY && arg_value(n, "self")->type.dtype == t ? n : NULL;
+}
+
+/* Returns x, or the integers of 32 bits that were quantized to these of 16 bits without a sign, which
+ * the official runtime cannot read. */
+static Value *before_16_bits(Value *x)
+{
+    double lo, hi;
+    const Node *narrow = x->type.dtype == ETC_U16 ? cast_from(x, ETC_I32) : NULL;
+    Value *wide = narrow ? arg_value(narrow, "self") : NULL;
+    const Node *whole = wide ? cast_from(wide, ETC_F32) : NULL;
+    const Node *clamp = whole ? arg_value(whole, "self")->def : NULL;
+    return clamp && clamp->op == OP_CLAMP && arg_number(clamp, "min", &lo) && arg_number(clamp, "max", &hi) &&
+                   lo >= 0 && hi <= UINT16_MAX
+               ? wide
+               : x;
+}
+
 /* (x - zero) * scale */
 static Value *dequantized_plainly(OnnxNode *n, Value *x, int at, int axis, int64_t block)
 {
     Value *scale = spread(n, on_cast(n, on_value(n, at), ETC_F32), x, axis, block);
+    bool has_zero = on_has(n, at + 1) && x->type.dtype != ETC_I32;
+    x = before_16_bits(x);
     Value *y = on_cast(n, x->type.dtype == ETC_U16 ? on_cast(n, x, ETC_I32) : x, ETC_F32);
-    if (on_has(n, at + 1) && x->type.dtype != ETC_I32)
+    if (has_zero)
         y = on_binary(n, OP_SUB_TENSOR, y,
                       spread(n, on_cast(n, on_value(n, at + 1), ETC_F32), x, axis, block));
     return on_binary(n, OP_MUL_TENSOR, y, scale);

@@ -188,7 +188,7 @@ bool onnx_concat_from_sequence(OnnxNode *n)
             return false;
         part[i] = is_new ? on_insert(n, part[i], axis) : part[i];
     }
-    return !n->failed && on_define(n, 0, ON_BUILD(n, OP_CAT, "Vi", s->n, part, (int64_t)axis));
+    return !n->failed && on_define(n, 0, on_join(n, s->n, part, axis));
 }
 
 /* -- optionals --------------------------------------------------------------------------------- */

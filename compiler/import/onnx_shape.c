@@ -297,8 +297,7 @@ bool onnx_concat(OnnxNode *n)
     if (!count)
         return onnx_wrong(n, "joins nothing");
     return on_axis(n, on_int(n, "axis", 1), part[0]->type.rank, &axis) &&
-           on_define(n, 0, count == 1 ? part[0]
-                                      : ON_BUILD(n, OP_CAT, "Vi", count, part, (int64_t)axis));
+           on_define(n, 0, count == 1 ? part[0] : on_join(n, count, part, axis));
 }
 
 /* The same of a list, whose parts are lists. */
