@@ -2100,7 +2100,7 @@ def other_names(x, t, w, scale):
     fake += (torch.fake_quantize_per_channel_affine(x, scale / 16, zero, 0, -127, 127),)
     windows = torch.kaiser_window(6) * x, torch.kaiser_window(7, False, beta=8.0)[:6] * x, x + torch.range(0, 5), x - torch.range(1, 2.3, 0.25)
     rows = torch.special.softmax(x, 1), torch.special.log_softmax(x, 0), torch.bucketize(0.3, x[0].sort()[0]), torch.vander(x[0]), torch.vander(x[1], 3, True)
-    dropped = F.alpha_dropout(x, 0.5, False), F.feature_alpha_dropout(x, 0.5, False)
+    dropped = F.rrelu(x, 0.1, 0.4), F.alpha_dropout(x, 0.5, False), F.feature_alpha_dropout(x, 0.5, False)
     products = torch.chain_matmul(x, x.t(), x), torch.linalg.matmul(x, x.t()), torch.conv_tbc(t.transpose(0, 1), w, scale[:2], 1)
     return *fake, *windows, *rows, *dropped, *products, torch.concatenate([x, x], 1), torch.native_channel_shuffle(x[None, :, :, None], 2)
 
