@@ -2606,6 +2606,11 @@ def matrix_batches(a, b):
     return torch.linalg.solve(a, b), torch.linalg.det(a), torch.linalg.cholesky(definite(a)), *torch.linalg.qr(b)
 
 
+@model(rnd(1).double(), rnd(2, 4, 3, seed=1).double(), torch.zeros(0, 4).double(), rnd(4, seed=2).double())
+def norms_of_doubles(one, x, none, w):
+    return F.layer_norm(one, (1,), None, one), F.layer_norm(x, (4, 3)), F.group_norm(x, 2, w, w), F.group_norm(none, 2, w, w), F.layer_norm(none, (4,), w)
+
+
 @model(rnd(3, 3, 2), rnd(3, 4, 2, seed=1), rnd(2, 3, 3, 2, seed=2), rnd(2, 3, 2, seed=3))
 def complex_systems(a, b, c, d):
     a, b, c, d = (torch.view_as_complex(x) for x in (a, b, c, d))
