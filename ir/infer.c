@@ -91,15 +91,17 @@ bool get_rank_at(const Node *n, int i, int lo, int hi, Type *t, Diag *d)
 
 bool get_int_at(const Node *n, int i, int64_t *v, Diag *d)
 {
-    return arg_int(n, i, v) || diag_error(d, n->loc, "%s is not a plain integer", arg_name(n, i));
+    return arg_int(n, i, v) ||
+           diag_unsupported(d, n->loc, "%s is not a plain integer", arg_name(n, i));
 }
 
 bool get_ints_at(const Node *n, int i, int count, int64_t least, int64_t *v, Diag *d)
 {
     int given = arg_count(n, i);
-    if ((given != count && given != 1) || !arg_ints(n, i, v, count))
-        return diag_error(d, n->loc, "%s is not a list of %d plain integers", arg_name(n, i),
-                          count);
+    bool has_count = given == count || given == 1;
+    if (!has_count || !arg_ints(n, i, v, count))
+        return diag_fault(d, has_count ? FAULT_UNSUPPORTED : FAULT_MODEL, n->loc,
+                          "%s is not a list of %d plain integers", arg_name(n, i), count);
     for (int k = given; k < count; k++)
         v[k] = v[0];
     for (int k = 0; k < count; k++)
@@ -149,7 +151,8 @@ bool is_size_at(const Node *n, int i, Dim *v)
 bool get_size_at(const Node *n, int i, Dim *v, Diag *d)
 {
     return is_size(n, i, v) ||
-           diag_error(d, n->loc, "%s is not an integer known before the call", arg_name(n, i));
+           diag_unsupported(d, n->loc, "%s is not an integer known before the call",
+                            arg_name(n, i));
 }
 
 bool get_sizes_at(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d)
@@ -160,8 +163,9 @@ bool get_sizes_at(const Node *n, int i, Dim v[MAX_RANK], int *count, Diag *d)
                           MAX_RANK);
     for (int k = 0; k < *count; k++)
         if (!item_size(n, &n->arg[i].list.item[k], &v[k]))
-            return diag_error(d, n->loc, "item %d of %s is not an integer known before the call", k,
-                              arg_name(n, i));
+            return diag_unsupported(d, n->loc,
+                                    "item %d of %s is not an integer known before the call", k,
+                                    arg_name(n, i));
     return true;
 }
 

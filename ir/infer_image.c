@@ -141,20 +141,21 @@ bool infer_pad_circular(const Node *n, Type *out, Diag *d)
 
 /* -- resampling ----------------------------------------------------------------------- */
 
-/* Computes floor(size * scale).  If the size is symbolic, scale must be a multiple of 1/4096. */
+/* Computes floor(size * scale).  If the size is symbolic, scale must be a fraction (dim_fraction). */
 static bool scaled(const Node *n, Dim size, double scale, Dim *out, Diag *d)
 {
     Program *p = program_of(n);
-    double fine = scale * 4096, whole = (double)size.value * scale;
+    double whole = (double)size.value * scale;
+    int64_t num, den;
     if (!(scale > 0 && scale < 65536))
         return diag_error(d, n->loc, "scale factor %g is not within 0 to 65536", scale);
     if (!size.expr) {
         *out = whole < 9e18 ? DIM((int64_t)whole) : DIM_BAD;
         return true;
     }
-    if ((double)(int64_t)fine != fine)
+    if (!dim_fraction(scale, &num, &den))
         return diag_unsupported(d, n->loc, "scale factor %g of a symbolic size", scale);
-    *out = dim_floordiv(p, dim_mul(p, size, DIM((int64_t)fine)), DIM(4096));
+    *out = dim_floordiv(p, dim_mul(p, size, DIM(num)), DIM(den));
     return true;
 }
 

@@ -7,6 +7,7 @@
  * give DIM_BAD. */
 #include "ir/table.h"
 #include <inttypes.h>
+#include <math.h>
 
 /* The weight of an expression counts the atoms in its text.  Sizes share parts, so without a limit
  * a few nodes could make one that takes forever to walk. */
@@ -467,6 +468,23 @@ Dim dim_expand(Program *p, Dim d)
     while (expand_mod(p, d, &simpler))
         d = simpler;
     return d;
+}
+
+/* With f = num / den * (1 + e) and |e| <= 2^-54, f times a multiple of den rounds to the exact integer,
+ * as half an ulp of an integer k is at least k * 2^-54.  Other products are farther from integers
+ * than they are rounded. */
+bool dim_fraction(double f, int64_t *num, int64_t *den)
+{
+    enum { MOST = 4096, MOST_SHIFT = 30 };
+    for (*den = 1; *den <= (int64_t)1 << MOST_SHIFT; *den += *den < MOST ? 1 : *den) {
+        double near = floor(f * (double)*den + 0.5);
+        if (!(fabs(near) < 0x1p53))
+            return false;
+        *num = (int64_t)near;
+        if (fabs(fma(f, (double)*den, -near)) <= fabs(near) * 0x1p-54)
+            return true;
+    }
+    return false;
 }
 
 /* A symbolic divisor that may be 0 is assumed to be nonzero if the division comes out even, as in

@@ -48,6 +48,9 @@ Dim dim_sub(Program *p, Dim a, Dim b);
 Dim dim_mul(Program *p, Dim a, Dim b);
 Dim dim_floordiv(Program *p, Dim a, Dim b); /* rounds towards minus infinity, as Python's // */
 Dim dim_mod(Program *p, Dim a, Dim b);      /* has the sign of b, as Python's % */
+/* Sets *num / *den to a fraction such that doubles give the fraction's floor and ceiling for f times
+ * any size below 2^40.  Returns false if there is none with a small denominator. */
+bool dim_fraction(double f, int64_t *num, int64_t *den);
 /* Returns d with each size that is padded to a multiple, such as n + mod(-n, 64), written as that
  * multiple.  dim_add does not do so itself: subtracting n from the multiple would not give
  * mod(-n, 64) back. */

@@ -33,7 +33,7 @@ Arg play_wrong(Play *p, const char *what)
     return none;
 }
 
-static bool takes_number(const Node *n)
+bool node_takes_number(const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->type.rank == SCALAR)
@@ -45,7 +45,7 @@ static bool takes_number(const Node *n)
  * numbers that replace tensors. */
 Arg play_misfit(Play *p, const char *what)
 {
-    if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !takes_number(p->n)))
+    if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !node_takes_number(p->n)))
         return play_wrong(p, what);
     if (!p->failed)
         diag_error(p->r->d, p->n->loc, "its operands do not fit: its rule %s", what);

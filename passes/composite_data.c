@@ -97,8 +97,18 @@ bool sign_commutes(int i)
     return signs[i].tensors < N_OPS && op_info[signs[i].tensors].flags & COMMUTES;
 }
 
+/* A float that the model computes is the tensor that it is read from. */
+static Arg read_number(Play *p, Arg a)
+{
+    const Value *v = tensor(p, a);
+    bool is_float = v && v->type.rank == SCALAR && v->type.dtype == ETC_F64;
+    return is_float && v->def && v->def->n_in == 1 ? of_value(p, first_operand(v->def)) : a;
+}
+
 static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
 {
+    a = read_number(p, a);
+    b = read_number(p, b);
     bool is_two = a.kind == b.kind;
     OpId op = is_two ? s->tensors : a.kind == ARG_VALUE ? s->number : s->reversed;
     if (op == OP_NONE)

@@ -97,6 +97,21 @@ static bool lacks_core(const Node *n)
     return !is_narrow(y);
 }
 
+/* Returns whether a number is computed by the model or is a size that is open.  The scale of an
+ * attention is one, which its schema leaves out. */
+static bool has_open_number(const Node *n)
+{
+    const Schema *s = node_schema(n);
+    Attention a;
+    if (!strcmp(op_c(n->op), "attention") && !attention_read(n, &a))
+        return true;
+    for (int i = 0; i < s->n_args; i++)
+        if (s->arg[i].type == SCH_SCALAR &&
+            (n->arg[i].kind == ARG_VALUE || (n->arg[i].kind == ARG_INT && n->arg[i].dim.expr)))
+            return true;
+    return false;
+}
+
 /* Columns or rows, whichever are less, of matrices that a .pte takes apart as nodes: some ten for
  * each, or three hundred; as long as a file does not ask for too many. */
 enum { SMALL_STEPS = 16, TINY_STEPS = 4 };
@@ -116,7 +131,8 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)))
+    if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)) ||
+        (s->tail->has_groups && has_open_number(n)))
         return false;
     if (n->custom)
         return s->tail->takes(row) && !s->composes;

@@ -187,6 +187,8 @@ static bool check_templates(const Graph *g, Diag *d)
             ok = custom_is_not_taken(n, "c", d);
         else if (!is_free && !strcmp(op_c(n->op), "none"))
             ok = diag_unsupported(d, n->loc, "emit-c has no template for this operator");
+        else if (!is_free && !is_bare(n) && node_takes_number(n))
+            ok = diag_unsupported(d, n->loc, "emit-c expects numbers that are known before the call");
     }
     return ok;
 }

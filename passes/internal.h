@@ -25,6 +25,7 @@ typedef struct Rewrite {
 
 /* Reports that a user's operator lacks the `key` that this tail would need; see custom.c. */
 bool custom_is_not_taken(const Node *n, const char *key, Diag *d);
+bool node_takes_number(const Node *n); /* composite.c: a number that the model computes */
 
 Rewrite rewrite_start(Graph *g, Arena *tmp, Diag *d);
 void rewrite_inputs(Rewrite *r, Node *n);

@@ -78,10 +78,10 @@ const Symbol *pt2_symbol(Pt2 *p, const char *name)
     return !n || n->symbol ? (n ? n->symbol : NULL) : make_symbol(p, n);
 }
 
-/* Returns whether a symbol is unbacked, "u0": no input has this size. */
+/* Returns whether a symbol is unbacked, "u0" or, of a float, "zuf0": no input tells it. */
 static bool is_untold(const char *name)
 {
-    return name[0] == 'u' && isdigit((unsigned char)name[1]);
+    return (name[0] == 'u' && isdigit((unsigned char)name[1])) || !strncmp(name, "zuf", 3);
 }
 
 /* Marks the sizes that an expression names. */

@@ -885,7 +885,8 @@ bool pt2_node(Scope *s, const Json *node)
     const CustomOp *custom =
         op == OP_NONE ? custom_ops_find(s->in->program->custom, target) : NULL;
     op = custom || op == OP_CUSTOM ? OP_NONE : op; /* no export has ours */
-    Name *real = is_about_sizes(target) ? float_result(s, node) : NULL;
+    bool may_be_real = op == OP_LOCAL_SCALAR_DENSE || is_about_sizes(target);
+    Name *real = may_be_real ? float_result(s, node) : NULL;
     if (real)
         return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
     MarkOfVmap mark = mark_of_vmap(target);

@@ -129,6 +129,16 @@ Value *pt2_float_number(Scope *s, Loc loc, const Json *argument)
     return n ? n->out[0] : NULL;
 }
 
+/* What item() reads: the one element of a tensor. */
+static Value *element(Scope *s, Loc loc, const Json *tensor)
+{
+    Diag *d = s->in->diag;
+    Value *v = pt2_use(s, loc, tensor);
+    Node *n = v ? build(s->graph, NULL, loc, OP__TO_COPY, d, "vt", v, ETC_F64) : NULL;
+    n = n ? build(s->graph, NULL, loc, OP_VIEW, d, "vD", n->out[0], 0, NULL) : NULL;
+    return n ? n->out[0] : NULL;
+}
+
 static Value *float_operand(Scope *s, Loc loc, const Json *arg)
 {
     const Json *content = NULL;
@@ -136,6 +146,8 @@ static Value *float_operand(Scope *s, Loc loc, const Json *arg)
     Arg number, none = {.kind = ARG_LIST};
     if (tag && !strcmp(tag, "as_sym_float") && json_get(content, "as_name"))
         return float_value(s, loc, content);
+    if (tag && !strcmp(tag, "as_tensor"))
+        return element(s, loc, content);
     if (!tag || !pt2_number_literal(s, loc, tag, content, &number)) {
         diag_unsupported(s->in->diag, loc, "its operand is not a number");
         return NULL;
@@ -149,6 +161,7 @@ static const struct {
     OpId op; /* OP_NONE: the operand itself */
     int n_args;
 } float_row[] = {
+    {"aten.item.default", OP_NONE, 1},       {"aten._local_scalar_dense.default", OP_NONE, 1},
     {"torch.sym_float", OP_NONE, 1},         {"_operator.add", OP_ADD_TENSOR, 2},
     {"_operator.sub", OP_SUB_TENSOR, 2},     {"_operator.mul", OP_MUL_TENSOR, 2},
     {"_operator.truediv", OP_DIV_TENSOR, 2}, {"_operator.neg", OP_NEG, 1},

@@ -105,10 +105,9 @@ static bool rational(Sympy *y, Frac *out)
     return true;
 }
 
-/* Reads ('0.5', precision=53), which must be a fraction with a small power of two */
+/* Reads ('0.5', precision=53), which must be a fraction. */
 static bool floating(Sympy *y, Frac *out)
 {
-    enum { MAX_SHIFT = 30 };
     char *end;
     if (!expect(y, '\''))
         return false;
@@ -116,14 +115,9 @@ static bool floating(Sympy *y, Frac *out)
     if (end == y->s || *end != '\'')
         return malformed(y);
     y->s = end + strcspn(end, "()");
-    for (int shift = 0; shift <= MAX_SHIFT; shift++) {
-        double scaled = ldexp(f, shift);
-        if (fabs(scaled) < 0x1p53 && scaled == floor(scaled)) {
-            *out = (Frac){DIM((int64_t)scaled), DIM((int64_t)1 << shift)};
-            return true;
-        }
-    }
-    return diag_unsupported(y->in->diag, y->loc, "a size computed with the number %g", f);
+    *out = (Frac){DIM(0), DIM(1)};
+    return dim_fraction(f, &out->num.value, &out->den.value) ||
+           diag_unsupported(y->in->diag, y->loc, "a size computed with the number %g", f);
 }
 
 /* -- functions --------------------------------------------------------------------------- */

@@ -2048,6 +2048,33 @@ def largest_of_windows(x, s, v):
     return *y, F.max_unpool2d(p, i, 2, output_size=(7, 5)), F.max_unpool3d(q, k, 2, output_size=(5, 6, 7))
 
 
+@model(rnd(2, 3, 7, 5), dynamic=({0: Dim("n", max=5), 2: Dim("h", min=4, max=40), 3: Dim("w", min=4, max=40)},), more=[(rnd(1, 3, 4, 11, seed=1),), (rnd(5, 3, 17, 8, seed=2),)])
+def windows_of_open_images(x):
+    return *F.adaptive_max_pool2d(x, (3, 2), return_indices=True), *F.adaptive_max_pool2d(x, 1, return_indices=True), *F.adaptive_max_pool1d(x[:, 0], 4, return_indices=True)
+
+
+@model(rnd(1, 2, 10, 10), dynamic=({2: Dim("h", min=8, max=60), 3: Dim("w", min=8, max=60)},), more=[(rnd(1, 2, 35, 12, seed=1),), (rnd(1, 2, 8, 60, seed=2),)])
+def images_of_decimal_scales(x):
+    """0.6 and 1/3 lie beside the doubles that are meant."""
+    y = [F.interpolate(x, scale_factor=0.6, mode=m) for m in ("nearest", "nearest-exact", "bilinear", "bicubic", "area")]
+    return *y, F.interpolate(x, scale_factor=0.3, mode="bilinear", align_corners=True), F.interpolate(x, scale_factor=1 / 3), F.interpolate(x, scale_factor=(1.2, 0.8), mode="bilinear", antialias=True)
+
+
+@model(rnd(5, 3), rnd(4, 4, seed=1), rnd(4, 4, seed=2), torch.tensor([1, 3]), dynamic=({0: Dim("n", min=2, max=20)}, None, None, None), more=[(rnd(9, 3, seed=3), rnd(4, 4, seed=4), rnd(4, 4, seed=5), torch.tensor([0, 2]))])
+def operands_that_a_call_tells(x, a, b, i):
+    """Numbers that a size gives, and that an element is."""
+    n, h, s = x.shape[0], x.shape[0] * 0.3, x.sum().item()
+    y = torch.zeros(8).scatter(0, i, n), torch.zeros(8).scatter(0, i, h), torch.zeros(8).scatter(0, i, s)
+    y += torch.addmm(x[:2, :1], a[:2], b[:, :3], beta=n, alpha=n + 1), torch.addmm(a, a, b, alpha=n)
+    y += F.elu(a, h), F.leaky_relu(a, h), F.softplus(a, h), F.threshold(a, h / 20, n), torch.renorm(a, 2, 0, h / 4)
+    return *y, a * s + s, torch.where(a > s, a, s), a.clamp(max=s), torch.full((2,), s)
+
+
+@model(rnd(1, 2, 4, 6), rnd(1, 2, 4, 6, seed=1), rnd(1, 2, 4, 6, seed=2), dynamic=({3: Dim("e", min=2, max=16)},) * 3, more=[(rnd(1, 2, 4, 9, seed=3), rnd(1, 2, 4, 9, seed=4), rnd(1, 2, 4, 9, seed=5))])
+def attention_of_open_width(q, k, v):
+    return F.scaled_dot_product_attention(q, k, v), F.scaled_dot_product_attention(q, k, v, is_causal=True), F.scaled_dot_product_attention(q, k, v, scale=0.5)
+
+
 @model(rnd(4, 5), rnd(3), rnd(2, 2), torch.tensor([2, 0, 3]), rnd(3, 2))
 def parts_written(x, d, block, n, rows):
     y = x.diagonal_scatter(d, -1), x.diagonal_scatter(d[:2], 3), x.as_strided_scatter(block, (2, 2), (7, 2), 1), x.as_strided((3, 2), (4, 1), 2).contiguous()
@@ -2073,7 +2100,7 @@ def other_names(x, t, w, scale):
     fake += (torch.fake_quantize_per_channel_affine(x, scale / 16, zero, 0, -127, 127),)
     windows = torch.kaiser_window(6) * x, torch.kaiser_window(7, False, beta=8.0)[:6] * x, x + torch.range(0, 5), x - torch.range(1, 2.3, 0.25)
     rows = torch.special.softmax(x, 1), torch.special.log_softmax(x, 0), torch.bucketize(0.3, x[0].sort()[0]), torch.vander(x[0]), torch.vander(x[1], 3, True)
-    dropped = F.alpha_dropout(x, 0.5, False), F.feature_alpha_dropout(x, 0.5, False)
+    dropped = F.rrelu(x, 0.1, 0.4), F.alpha_dropout(x, 0.5, False), F.feature_alpha_dropout(x, 0.5, False)
     products = torch.chain_matmul(x, x.t(), x), torch.linalg.matmul(x, x.t()), torch.conv_tbc(t.transpose(0, 1), w, scale[:2], 1)
     return *fake, *windows, *rows, *dropped, *products, torch.concatenate([x, x], 1), torch.native_channel_shuffle(x[None, :, :, None], 2)
 
@@ -2579,6 +2606,18 @@ def matrix_batches(a, b):
     return torch.linalg.solve(a, b), torch.linalg.det(a), torch.linalg.cholesky(definite(a)), *torch.linalg.qr(b)
 
 
+@model(rnd(1).double(), rnd(2, 4, 3, seed=1).double(), torch.zeros(0, 4).double(), rnd(4, seed=2).double())
+def norms_of_doubles(one, x, none, w):
+    return F.layer_norm(one, (1,), None, one), F.layer_norm(x, (4, 3)), F.group_norm(x, 2, w, w), F.group_norm(none, 2, w, w), F.layer_norm(none, (4,), w)
+
+
+@model(rnd(3, 3, 2), rnd(3, 4, 2, seed=1), rnd(2, 3, 3, 2, seed=2), rnd(2, 3, 2, seed=3))
+def complex_systems(a, b, c, d):
+    a, b, c, d = (torch.view_as_complex(x) for x in (a, b, c, d))
+    y = torch.linalg.solve(a, b), torch.linalg.solve(c, d), torch.linalg.solve(c, b), torch.linalg.inv(c)
+    return [torch.view_as_real(x) for x in y]
+
+
 @model(rnd(20, 20), rnd(20, 3, seed=1), rnd(3, 4, 4, seed=2), dynamic=(None, None, {0: Dim("b", min=1, max=6)}), more=[(rnd(20, 20, seed=3), rnd(20, 3, seed=4), rnd(5, 4, 4, seed=5))])
 def matrix_kernels(a, b, c):
     """Operators that no .pte spells out, because runtime-lite has its own kernels."""
@@ -2804,7 +2843,7 @@ def export(name, out):
             cases.append({"inputs": rows, "outputs": save(leaves(m(*[t.clone() for t in args])), os.path.join(folder, rel), "output", rel, in_f32(m, args))})
     # zoo_check.py bounds what the export left open; unbacked symbols without a bound are offsets of views, which no model has
     ranges = {str(k): [int(r.lower), None if "oo" in str(r.upper) else int(r.upper)] for k, r in ep.range_constraints.items()
-              if not (str(k).startswith("u") and "oo" in str(r.upper))}
+              if not (str(k).startswith(("u", "zuf")) and "oo" in str(r.upper))}
     manifest = {"name": name, "rtol": 1e-4, "atol": 0.0, "dynamic": ranges, "stateful": stateful, "cases": cases}
     json.dump(manifest, open(os.path.join(folder, "manifest.json"), "w"), indent=1)
 
