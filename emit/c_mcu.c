@@ -817,12 +817,20 @@ static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
 
 /* -- between floats and integers -------------------------------------------------------------- */
 
+/* Returns whether products of bytes with the scale, and floats that become bytes, are not close to
+ * the ends of what floats represent. */
+static bool is_ordinary(double scale)
+{
+    return scale > 1e-30 && scale < 1e30;
+}
+
 /* Returns whether a group is only a quantize of an input. */
 static bool is_quantize(const Graph *body, QParams *q)
 {
     const Node *n = body->out[0]->def;
     return body->n_out == 1 && n && qparams_read(n, q) && !q->undoes && q->kind == Q_TENSOR &&
-           !q->scales && is_byte(body->out[0]) && !q->x->def && q->x->type.dtype == ETC_F32;
+           !q->scales && is_byte(body->out[0]) && !q->x->def && q->x->type.dtype == ETC_F32 &&
+           is_ordinary(q->scale);
 }
 
 static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
@@ -853,7 +861,7 @@ static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
     const Value *y = body->out[0];
     *done = body->n_out == 1 && y->def && qparams_read(y->def, &q) && q.undoes &&
             q.kind == Q_TENSOR && !q.scales && is_byte(q.x) && !q.x->def &&
-            y->type.dtype == ETC_F32 && c_type_is_dense(f->e, y->type) &&
+            is_ordinary(q.scale) && y->type.dtype == ETC_F32 && c_type_is_dense(f->e, y->type) &&
             c_type_is_dense(f->e, q.x->type);
     if (!*done)
         return true;

@@ -352,17 +352,6 @@ ETC_OUTLINE void etc_mcu_adaptive_bytes(const void *x, void *y, const EtcMcuResi
     }
 }
 
-/* Computes y = (x - zero) * scale for n bytes, which are int8 if is_signed is set, else uint8. */
-ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
-                                    int32_t zero, float scale)
-{
-    const uint8_t *from = (const uint8_t *)x;
-    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
-    for (const uint8_t *const end = from + n; from < end; from++, y++) {
-        *y = (float)((*from ^ turn) - least) * scale;
-    }
-}
-
 typedef struct EtcMcuMatmul {
     int32_t batches, m, n, k; /* y[m][n] = x[m][k] * w[k][n] */
     int32_t wide;             /* k with the zeros that fill up the last step */

@@ -669,4 +669,14 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
     etc_mcu_finish((uint8_t *)y, n, q);
 }
 
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
+}
+
 #endif

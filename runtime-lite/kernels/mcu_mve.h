@@ -532,4 +532,27 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
     etc_mcu_finish((uint8_t *)y, n, q);
 }
 
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+#if defined(__ARM_FEATURE_MVE)
+    const uint32x4_t flip = vdupq_n_u32((uint32_t)turn);
+    uint32_t by;
+    __builtin_memcpy(&by, &scale, 4);
+    __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: vldrb.u32 q0, [%[x]], #4\n\t"
+                     "veor q0, q0, %q[flip]\n\tvsub.i32 q0, q0, %[least]\n\t"
+                     "vcvt.f32.s32 q0, q0\n\tvmul.f32 q0, q0, %[by]\n\t"
+                     "vstrw.32 q0, [%[y]], #16\n\tletp lr, 2b\n1:\n"
+                     : [x] "+l"(from), [y] "+l"(y)
+                     : [n] "r"(n), [flip] "t"(flip), [least] "r"(least), [by] "r"(by)
+                     : "q0", "lr", "memory");
+#else
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
+#endif
+}
+
 #endif

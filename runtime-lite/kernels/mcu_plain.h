@@ -369,15 +369,72 @@ ETC_INLINE float etc_mcu_times(float x, float by)
 #endif
 }
 
+/* Returns etc_mcu_nearest(etc_mcu_times(x, by)).  Where floats are computed by functions, the upper
+ * 16 bits of the mantissas give bounds of the rounded product, and the nearest integers of both
+ * bounds are mostly the same. */
+ETC_INLINE int32_t etc_mcu_nearest_of(float x, float by)
+{
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t a, b;
+    __builtin_memcpy(&a, &x, 4);
+    __builtin_memcpy(&b, &by, 4);
+    const uint32_t shift = 156 + 127 - ((b >> 23) & 255) - ((a >> 23) & 255);
+    if ((shift >= 22) && (shift <= 31)) {
+        const uint32_t p = (((a >> 8) & 0x7fff) | 0x8000) * (((b >> 8) & 0x7fff) | 0x8000);
+        const uint32_t least = (p >> 1) + ((1u << shift) >> 1) - 0x100, most = least + 0x10200;
+        const uint32_t r = least >> shift;
+        if (r == (most >> shift)) {
+            return ((a >> 31) != 0) ? -(int32_t)r : (int32_t)r;
+        }
+    }
+#endif
+    return etc_mcu_nearest(etc_mcu_times(x, by));
+}
+
 ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
                                   const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
     for (const float *const end = x + n; x < end; x++) {
-        const int32_t v = etc_mcu_nearest(etc_mcu_times(*x, inverse)) + q->zero;
+        const int32_t v = etc_mcu_nearest_of(*x, inverse) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
     etc_mcu_finish((uint8_t *)y, n, q);
+}
+
+/* Returns v * scale, where |v| is below 256.  The scale is positive, and not close to the ends of
+ * what floats represent. */
+ETC_INLINE float etc_mcu_scale(int32_t v, float scale)
+{
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t by;
+    __builtin_memcpy(&by, &scale, 4);
+    uint32_t p = (uint32_t)((v < 0) ? -v : v) * ((by & 0x7fffff) | 0x800000);
+    if (p == 0) {
+        return 0.0f;
+    }
+    by = (by >> 23) + 7; /* the exponent if bit 31 is the first of p */
+    for (; (p >> 31) == 0; p <<= 1) {
+        by--;
+    }
+    const uint32_t r = p >> 8; /* rounded to the nearest, halves to even */
+    by = (by << 23) + r + ((((p & 255) + (r & 1)) > 128) ? 1u : 0u);
+    by |= (v < 0) ? 0x80000000u : 0u;
+    __builtin_memcpy(&scale, &by, 4);
+    return scale;
+#else
+    return (float)v * scale;
+#endif
+}
+
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = etc_mcu_scale((*from ^ turn) - least, scale);
+    }
 }
 
 #endif
