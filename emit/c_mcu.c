@@ -30,9 +30,9 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 4, 128}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
     {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, 16, 2048, 2048, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
+    {"dsp", {1, 4, 4, 0}, {4, 4, 4, 0}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)

@@ -90,14 +90,6 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
 }
 
 #if defined(__ARM_FEATURE_MVE)
-ETC_INLINE int32x4_t etc_mcu_four(const int32_t s[4])
-{
-    int32x4_t v;
-    __asm__("vmov %q0[2], %q0[0], %1, %3\n\tvmov %q0[3], %q0[1], %2, %4"
-            : "=&t"(v) : "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]));
-    return v;
-}
-
 /* Adds the zero point to scaled sums, and saturates each to a byte in the low bits of its lane. */
 ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
 {
@@ -105,36 +97,6 @@ ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
     return vreinterpretq_s32_s8(vqmovnbq_s16(vuninitializedq_s8(), half));
 }
 #endif
-
-/* Adds k terms, which are products of x and the weights of output i, to s[i].  Returns the end
- * of the weights of the four outputs. */
-ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t k, int32_t s[4])
-{
-#if defined(__ARM_FEATURE_MVE)
-    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    __asm__("  dls lr, %[n]\n"
-            "2: vldrb.8 q0, [%[x]], #16\n"
-            "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s0], q0, q1\n"
-            "  vldrb.8 q2, [%[w]], #16\n  vmladava.s8 %[s1], q0, q2\n"
-            "  vldrb.8 q3, [%[w]], #16\n  vmladava.s8 %[s2], q0, q3\n"
-            "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s3], q0, q1\n"
-            "  le lr, 2b\n"
-            : [w] "+r"(w), [x] "+r"(x), [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2),
-              [s3] "+Te"(s3)
-            : [n] "r"(k / 16)
-            : "q0", "q1", "q2", "q3", "lr", "memory");
-    s[0] = s0;
-    s[1] = s1;
-    s[2] = s2;
-    s[3] = s3;
-    return w;
-#else
-    for (int32_t i = 0; i < (4 * k); i++, w++) {
-        s[(i / 16) % 4] += x[((i / 64) * 16) + (i % 16)] * *w;
-    }
-    return w;
-#endif
-}
 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
@@ -485,6 +447,46 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
     return s;
 }
 
+/* Computes m outputs of a linear layer from a row of k bytes, four at a time. */
+ETC_INLINE void etc_mcu_outputs(const int8_t *x, const int8_t *w, int32_t k, int32_t m,
+                                const EtcMcu *q, int8_t *to)
+{
+    const int32_t *start = q->start, *by = q->by;
+#if defined(__ARM_FEATURE_MVE)
+    const int32x4_t zero = vdupq_n_s32(q->zero);
+    const int32_t steps = k / 16;
+    for (int32_t left = m; left > 0; left -= 4) {
+        const int8_t *at = x;
+        int32_t s0, s1, s2, s3;
+        __asm__ volatile(
+            "ldrd %[s0], %[s1], [%[start]], #16\n\tldrd %[s2], %[s3], [%[start], #-8]\n\t"
+            "dls lr, %[n]\n"
+            "2: vldrb.8 q0, [%[x]], #16\n\t"
+            "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], q0, q1\n\t"
+            "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], q0, q2\n\t"
+            "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], q0, q3\n\t"
+            "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], q0, q1\n\tle lr, 2b\n\t"
+            "vmov q0[2], q0[0], %[s0], %[s2]\n\tvmov q0[3], q0[1], %[s1], %[s3]\n\t"
+            "vldrw.32 q1, [%[by]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
+            "vadd.i32 q0, q0, %q[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
+            "vctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]], #4\n\t"
+            : [w] "+r"(w), [x] "+r"(at), [start] "+r"(start), [by] "+r"(by), [to] "+l"(to),
+              [s0] "=&Te"(s0), [s1] "=&Te"(s1), [s2] "=&Te"(s2), [s3] "=&Te"(s3)
+            : [n] "r"(steps), [left] "r"(left), [zero] "t"(zero)
+            : "q0", "q1", "q2", "q3", "lr", "memory");
+    }
+#else
+    for (int32_t c = 0; c < m; c++) {
+        const int8_t *row = w + ((c / 4) * 4 * k) + ((c % 4) * 16);
+        int32_t sum = start[c];
+        for (int32_t i = 0; i < k; i++) {
+            sum += x[i] * row[((i / 16) * 64) + (i % 16)];
+        }
+        to[c] = etc_mcu_put(sum, by[c], q->zero);
+    }
+#endif
+}
+
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  k is a multiple of 16.  work: k
  * bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
@@ -492,23 +494,9 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
 {
     int8_t *to = (int8_t *)y;
     __builtin_memset((uint8_t *)work + k - 16, 0, 16);
-    for (int32_t r = 0; r < rows; r++) {
-        const int8_t *w = weights;
+    for (int32_t r = 0; r < rows; r++, to += m) {
         etc_mcu_run((const uint8_t *)x + (r * n_k), n_k, q->x_flip, (int8_t *)work);
-        for (int32_t c = 0; c < m; c += 4) {
-            int32_t s[4] = {q->start[c], q->start[c + 1], q->start[c + 2], q->start[c + 3]};
-            const int32_t n = etc_min_i32(m - c, 4);
-            w = etc_mcu_dots((const int8_t *)work, w, k, s);
-#if defined(__ARM_FEATURE_MVE)
-            const int32x4_t v = vqrdmulhq_s32(etc_mcu_four(s), vldrwq_s32(q->by + c));
-            vstrbq_p_s32(to, etc_mcu_within(v, q->zero), vctp32q((uint32_t)n));
-#else
-            for (int32_t i = 0; i < n; i++) {
-                to[i] = etc_mcu_put(s[i], q->by[c + i], q->zero);
-            }
-#endif
-            to += n;
-        }
+        etc_mcu_outputs((const int8_t *)work, weights, k, m, q, to);
     }
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }

@@ -260,7 +260,7 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 }
 
 /* Writes the sums of four outputs to s.  Returns the end of their weights, to which 128 was added.
- * n_k is a multiple of 8. */
+ * n_k is a multiple of 4.  It enters a loop over eight terms in its middle if n_k is none of 8. */
 ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
                                         int32_t s[4])
 {
@@ -269,9 +269,11 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
 #if defined(ETC_MCU_HIGH)
     uint32_t t, v;
     __asm__(".syntax unified\n"
+            "subs %[t], %[end], %[x]\n\tlsls %[t], %[t], #29\n\tbpl 1f\n\t"
+            "subs %[x], #4\n\tsubs %[w], #16\n\tb 2f\n"
             "1: " ETC_MCU_TERM(0, 0, 1, 2, 3) ETC_MCU_TERM(1, 4, 5, 6, 7)
                 ETC_MCU_TERM(2, 8, 9, 10, 11) ETC_MCU_TERM(3, 12, 13, 14, 15)
-                ETC_MCU_TERM(4, 16, 17, 18, 19) ETC_MCU_TERM(5, 20, 21, 22, 23)
+            "2: " ETC_MCU_TERM(4, 16, 17, 18, 19) ETC_MCU_TERM(5, 20, 21, 22, 23)
                 ETC_MCU_TERM(6, 24, 25, 26, 27) ETC_MCU_TERM(7, 28, 29, 30, 31)
             "adds %[w], #32\n\tadds %[x], #8\n\tcmp %[x], %[end]\n\tbne 1b\n"
             : [s0] "+h"(s0), [s1] "+h"(s1), [s2] "+h"(s2), [s3] "+h"(s3), [x] "+l"(x),
@@ -304,7 +306,7 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
 }
 
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  k, the terms with the zeros behind
- * them, is a multiple of 8 and at most 32768.  work: k bytes. */
+ * them, is a multiple of 4 and at most 32768.  work: k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {
