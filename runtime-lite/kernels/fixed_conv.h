@@ -112,10 +112,14 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
                                  const EtcMcu *q, void *work)
 {
     const int32_t plane = g->oh * g->ow, row = (((g->band - 1) * g->sw) + g->kw) * g->wide;
+    const int32_t run = g->kw * g->wide, steps = (run + ETC_MCU_RUN - 1) / ETC_MCU_RUN;
     uint8_t *const panel = (uint8_t *)work;
     EtcMcuRing r;
     r.kh = g->kh;
-    r.run = g->kw * g->wide;
+    r.run = run;
+    if (g->k == (g->kh * steps * ETC_MCU_RUN)) { /* Zero weights meet what is behind a row. */
+        r.run = steps * ETC_MCU_RUN;
+    }
     r.step = g->sw * g->wide;
     r.rows = (EtcMcuPixel *)(void *)(panel + ETC_MCU_PANEL(g->k));
     EtcMcuPixel *line = r.rows + (((g->kh * row) + 31) / 16 * 16);

@@ -18,7 +18,7 @@
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 1
-#define ETC_MCU_BY_4 0
+#define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
 #define ETC_MCU_TAPS(g) ((g)->wide)
@@ -241,12 +241,14 @@ ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n,
 #endif
     for (int32_t c = 0; c < g->ic; c++, x += g->ih * g->iw) {
 #if defined(__ARM_FEATURE_MVE)
-        uint8_t *at = (uint8_t *)to + c;
-        for (int32_t i = 0; i < n; i += 8, at += 8 * wide) {
-            const mve_pred16_t some = vctp16q((uint32_t)(n - i));
-            const uint16x8_t v = veorq_u16(vldrbq_z_u16(x + i, some), turn);
-            vstrbq_scatter_offset_p_u16(at, by, v, some);
-        }
+        const uint8_t *from = x;
+        int8_t *at = to + c;
+        __asm__ volatile("  wlstp.16 lr, %[n], 1f\n2: vldrb.u16 q0, [%[from]], #8\n\t"
+                         "veor q0, q0, %q[turn]\n\tvstrb.16 q0, [%[at], %q[by]]\n\t"
+                         "add %[at], %[step]\n\tletp lr, 2b\n1:\n"
+                         : [from] "+l"(from), [at] "+r"(at)
+                         : [n] "r"(n), [turn] "t"(turn), [by] "t"(by), [step] "r"(8 * wide)
+                         : "q0", "lr", "memory");
 #else
         for (int32_t i = 0; i < n; i++) {
             to[(i * wide) + c] = (int8_t)(uint8_t)(x[i] ^ flip);
@@ -283,6 +285,32 @@ ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, void *panel)
 #else
     for (int32_t i = 0; i < n; i++) {
         to[((i / 16) * 64) + (i % 16)] = from[i];
+    }
+#endif
+}
+
+/* Copies n bytes, a multiple of 16, to each pixel of a panel.  The pixels' bytes are `step`
+ * apart. */
+ETC_INLINE void etc_mcu_spread_4(const int8_t *from, int32_t step, int32_t n, void *panel)
+{
+    const int8_t *from1 = from + step, *from2 = from1 + step, *from3 = from2 + step;
+    int8_t *to = (int8_t *)panel;
+#if defined(__ARM_FEATURE_MVE)
+    __asm__ volatile("1: vldrb.8 q0, [%[p0]], #16\n\tvldrb.8 q1, [%[p1]], #16\n\t"
+                     "vldrb.8 q2, [%[p2]], #16\n\tvldrb.8 q3, [%[p3]], #16\n\t"
+                     "vstrb.8 q0, [%[to]], #64\n\tvstrb.8 q1, [%[to], #-48]\n\t"
+                     "vstrb.8 q2, [%[to], #-32]\n\tvstrb.8 q3, [%[to], #-16]\n\t"
+                     "subs %[n], #16\n\tbgt 1b"
+                     : [p0] "+r"(from), [p1] "+r"(from1), [p2] "+r"(from2), [p3] "+r"(from3),
+                       [to] "+r"(to), [n] "+r"(n)
+                     :
+                     : "q0", "q1", "q2", "q3", "cc", "memory");
+#else
+    for (int32_t i = 0; i < n; i += 16, to += 64) {
+        __builtin_memcpy(to, from + i, 16);
+        __builtin_memcpy(to + 16, from1 + i, 16);
+        __builtin_memcpy(to + 32, from2 + i, 16);
+        __builtin_memcpy(to + 48, from3 + i, 16);
     }
 #endif
 }
