@@ -111,28 +111,32 @@ ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
     mac " r12, q0, q3\n\t" mac " lr, q1, q3\n\t"
 
 /* Adds up n blocks of terms for four pixels and two channels, and returns their bytes: those of the
- * first channel in the low bits of the lanes, those of the second one 16 bits higher.  Sets *end to
- * the end of the weights.  The sums take all registers that such a sum may be in, so the code names
+ * first channel in the low bits of the lanes, those of the second one 16 bits higher.  Moves w,
+ * start and by on.  The sums take all registers that such a sum may be in, so the code names
  * them. */
-ETC_INLINE int8x16_t etc_mcu_eight(const int8_t *x, const int8_t *w, int32_t n,
-                                   const int32_t *start, const int32_t *by, int16x8_t zero,
-                                   const int8_t **end)
+ETC_INLINE int8x16_t etc_mcu_eight(const int8_t *x, const int8_t **w, int32_t n,
+                                   const int32_t **start, const int32_t **by, int16x8_t zero)
 {
     int8x16_t a, b;
+    const int8_t *to_w = *w;
+    const int32_t *to_start = *start, *to_by = *by;
     __asm__(ETC_MCU_STEP("vmladav.s8") "subs %[n], #1\n\tbeq 2f\n"
             "1: " ETC_MCU_STEP("vmladava.s8") "subs %[n], #1\n\tbne 1b\n"
             "2: vmov %q[a][2], %q[a][0], r0, r8\n\tvmov %q[a][3], %q[a][1], r4, r12\n\t"
             "vmov %q[b][2], %q[b][0], r2, r10\n\tvmov %q[b][3], %q[b][1], r6, lr\n\t"
-            "ldrd r0, r2, [%[start]]\n\tldrd r4, r6, [%[by]]\n\t"
+            "ldrd r0, r2, [%[start]], #8\n\tldrd r4, r6, [%[by]], #8\n\t"
             "vadd.i32 %q[a], %q[a], r0\n\tvadd.i32 %q[b], %q[b], r2\n\t"
             "vqrdmulh.s32 %q[a], %q[a], r4\n\tvqrdmulh.s32 %q[b], %q[b], r6\n\t"
             "vqmovnb.s32 %q[a], %q[a]\n\tvqmovnt.s32 %q[a], %q[b]\n\t"
             "vqadd.s16 %q[a], %q[a], %q[zero]\n\tvqmovnb.s16 %q[a], %q[a]\n"
-            : [a] "=&t"(a), [b] "=&t"(b), [x] "+r"(x), [w] "+r"(w), [n] "+r"(n)
-            : [start] "r"(start), [by] "r"(by), [zero] "t"(zero)
+            : [a] "=&t"(a), [b] "=&t"(b), [x] "+r"(x), [w] "+r"(to_w), [n] "+r"(n),
+              [start] "+r"(to_start), [by] "+r"(to_by)
+            : [zero] "t"(zero)
             : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "q3", "cc",
               "memory");
-    *end = w;
+    *w = to_w;
+    *start = to_start;
+    *by = to_by;
     return a;
 }
 #endif
@@ -143,15 +147,17 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
     const int32_t *start = q->start, *by = q->by;
 #if defined(ETC_MCU_WIDE_STEP)
     const int16x8_t zero = vdupq_n_s16((int16_t)q->zero);
-    for (const int32_t *const end = by + m; by < end; by += 2, start += 2) {
-        const int8x16_t v = etc_mcu_eight((const int8_t *)panel, w, k / 16, start, by, zero, &w);
+    const int32_t *const end = by + m;
+    do {
+        const int8x16_t v = etc_mcu_eight((const int8_t *)panel, &w, k / 16, &start, &by, zero);
         vstrbq_s32(y, vreinterpretq_s32_s8(v));
         y += plane;
-        if ((by + 1) < end) {
-            vstrbq_u32((uint8_t *)y, vshrq_n_u32(vreinterpretq_u32_s8(v), 16));
-            y += plane;
+        if (by > end) { /* The number of channels is odd. */
+            break;
         }
-    }
+        vstrbq_u32((uint8_t *)y, vshrq_n_u32(vreinterpretq_u32_s8(v), 16));
+        y += plane;
+    } while (by < end);
 #else
     for (int32_t c = 0; c < m; c++, y += plane) {
         const int8_t *row = w + ((c / 2) * 2 * k) + ((c % 2) * 16);
