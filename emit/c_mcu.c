@@ -328,8 +328,8 @@ static int64_t plan_taps(Emit *e, const McuSet *set, const Points *p, const Conv
     if (set->has_strips && fits_strip(c)) {
         const int64_t rows = c->stride[0] > 1 || pitch > SOME ? 1 : least(SOME / pitch, y.h);
         to->weights = put_strips(e, p, c, &to->k);
-        to->wide = (rows * pitch + MORE) * 4;
-        return to->wide + (4 - c->kernel[0]) * pitch + MORE; /* the strip reads rows behind */
+        to->wide = rows; /* of y, of which the strip reads more rows of x */
+        return (rows * pitch + MORE) * 4 + (4 - c->kernel[0]) * pitch + MORE;
     }
     to->k = is_nine ? 12 : p->terms;
     to->wide = 0;

@@ -51,7 +51,7 @@ typedef struct EtcMcuConv {
     int32_t pad;  /* the byte of x that padding consists of */
     int32_t band; /* depthwise: rows of y at a time; windows: columns */
     int32_t wide; /* windows: the numbers of a pixel, those of its channels and zeros;
-                     depthwise: the bytes of a strip */
+                     depthwise: rows of y at a time in a strip */
 } EtcMcuConv;
 
 /* A picture of a plane, and the rows of y that are computed from it. */

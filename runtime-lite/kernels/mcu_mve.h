@@ -21,7 +21,7 @@
 #define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
-#define ETC_MCU_TAPS(g) ((g)->wide)
+#define ETC_MCU_TAPS(g) (((g)->wide > 0) ? ((((g)->wide * etc_mcu_pitch(g)) + 32) * 4) : 0)
 
 typedef int8_t EtcMcuPixel;
 
@@ -324,19 +324,22 @@ ETC_INLINE void etc_mcu_spread_4(const int8_t *from, int32_t step, int32_t n, vo
 /* -- depthwise --------------------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_MVE)
-/* Computes n outputs whose windows have sixteen bytes and are `step` bytes apart. */
-#define ETC_MCU_ROW(step)                                                                       \
-    __asm__ volatile("1: vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"    \
+/* Computes rows of n outputs whose windows have sixteen bytes and are `step` bytes apart. */
+#define ETC_MCU_ROWS(step)                                                                      \
+    __asm__ volatile("1: mov %[n], %[ow]\n2: "                                                  \
+                     "vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"       \
                      "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"      \
                      "vldrb.8 q2, [%[p], #(-" #step "*2)]\n\tvmladav.s8 r10, q2, %q[w]\n\t"     \
                      "vldrb.8 q3, [%[p], #(-" #step ")]\n\tvmladav.s8 r12, q3, %q[w]\n\t"       \
                      "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t"             \
-                     "vadd.i32 q0, q0, %[start]\n\tvqrdmulh.s32 q0, q0, %[by]\n\t"              \
-                     "vadd.i32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t" \
+                     "vadd.i32 q0, q0, %q[start]\n\tvqrdmlash.s32 q0, %q[by], %[zero]\n\t"      \
+                     "vqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"                             \
                      "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"    \
+                     "bgt 2b\n\tadd %[y], %[n]\n\tadd %[p], %[next]\n\tsubs %[rows], #1\n\t"     \
                      "bgt 1b\n"                                                                 \
-                     : [p] "+r"(p), [y] "+l"(to), [n] "+r"(n)                                   \
-                     : [w] "t"(taps), [start] "r"(start), [by] "r"(by), [zero] "r"(zero)        \
+                     : [p] "+r"(p), [y] "+l"(y), [n] "=&r"(n), [rows] "+r"(rows)                 \
+                     : [ow] "r"(ow), [next] "r"(next), [zero] "r"(zero), [w] "t"(taps),          \
+                       [start] "t"(starts), [by] "t"(factors)                                    \
                      : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 
@@ -362,36 +365,34 @@ ETC_INLINE void etc_mcu_strip(const int8_t *row, int32_t pitch, int32_t n, int8_
 }
 
 /* Computes a channel with at most four taps by four and a stride of 1 or 2 from column to column.
- * w is [4 columns][4 rows], with zeros behind kh and kw.  g->wide is the size of a strip and of 32
- * columns more.  If rows of y are next to each other, it has as many as there is room for. */
+ * w is [4 columns][4 rows], with zeros behind kh and kw.  A strip holds the columns of g->wide rows
+ * of y and 32 more. */
 ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                                const EtcMcu *q, int32_t c, int8_t *y)
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
-    const int32_t most = (g->sh == 1) ? (((g->wide / 4) - 32) / pitch) : 1, sw = g->sw, ow = g->ow;
+    const int32_t most = g->wide, sw = g->sw, ow = g->ow;
     const int8_t *from = (const int8_t *)b->picture;
     int8_t *const strip = (int8_t *)b->taps;
 #if defined(__ARM_FEATURE_MVE)
     const int8x16_t taps = vldrbq_s8(w);
+    const int32x4_t starts = vdupq_n_s32(start), factors = vdupq_n_s32(by);
+    const int32_t next = 4 * (pitch - ((ow + 3) / 4 * 4 * sw)); /* from row to row */
 #endif
-    for (int32_t r = b->rows; r > 0; r -= most) {
-        const int8_t *row = strip;
-        const int32_t rows = etc_min_i32(r, most);
+    for (int32_t left = b->rows; left > 0; left -= most) {
+        const int8_t *p = strip;
+        int32_t rows = etc_min_i32(left, most);
         etc_mcu_strip(from, pitch, rows * pitch, strip);
         from += rows * g->sh * pitch;
-        for (int32_t i = rows; i > 0; i--, row += 4 * pitch) {
 #if defined(__ARM_FEATURE_MVE)
-            const int8_t *p = row;
-            int8_t *to = y;
-            int32_t n = ow;
-            if (sw == 2) {
-                ETC_MCU_ROW(8);
-            } else {
-                ETC_MCU_ROW(4);
-            }
-            y += ow;
+        int32_t n;
+        if (sw == 2) {
+            ETC_MCU_ROWS(8);
+        } else {
+            ETC_MCU_ROWS(4);
+        }
 #else
-            const int8_t *p = row;
+        for (; rows > 0; rows--, p += 4 * (pitch - (ow * sw))) {
             for (int32_t j = 0; j < ow; j++, p += 4 * sw) {
                 int32_t sum = start;
                 for (int32_t t = 0; t < (4 * g->kw); t++) {
@@ -399,8 +400,8 @@ ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMc
                 }
                 *y++ = etc_mcu_put(sum, by, zero);
             }
-#endif
         }
+#endif
     }
 }
 
