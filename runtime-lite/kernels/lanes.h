@@ -54,7 +54,7 @@ ETC_INLINE EtcI etc_splat_i32(int32_t i)
  * Cortex-M55, it compares the first lanes only; so it must not see that this is a mask. */
 ETC_INLINE EtcI etc_mask(EtcI mask)
 {
-#if defined(__ARM_FEATURE_MVE)
+#if defined(ETC_HIDES_MASKS)
     __asm__("" : "+t"(mask));
 #endif
     return mask;
