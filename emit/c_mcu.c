@@ -30,9 +30,9 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 8, 128}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
+    {"plain", {1, 1, 4, 0}, {4, 1, 4, 128}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
     {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, 16, 2048, 2048, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0}, {2, 4, 8, 0}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
+    {"dsp", {1, 4, 4, 0}, {4, 4, 4, 0}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -118,15 +118,28 @@ static int64_t blocks_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
+/* The layout of the terms of a channel: [rows][columns][wide], with zeros behind the terms of an
+ * element, and as many behind those of a row that `row` terms are from row to row. */
+typedef struct Window {
+    int64_t rows, columns, wide, row;
+} Window;
+
+/* Returns the layout of terms that are next to each other. */
+static Window one_run(int64_t terms)
+{
+    return (Window){1, 1, terms, terms};
+}
+
 /* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
- * channel are [terms / area][area] in the file, and are transposed to [area][wide], with zeros
- * behind the terms of an element.  If holds_points is set, a block has one channel, whose start is
- * before its weights and whose factor is behind them.  Sets *bytes to the size of a group. */
-static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_t area,
-                               int64_t wide, bool holds_points, int64_t *bytes)
+ * channel are [terms / area][area] in the file, and are transposed.  If holds_points is set, a
+ * block has one channel, whose start is before its weights and whose factor is behind them.  Sets
+ * *bytes to the size of a group. */
+static const char *put_weights(Emit *e, const Points *p, const Blocks *b, const Window *w,
+                               bool holds_points, int64_t *bytes)
 {
     const int8_t *from = p->weights;
-    const int64_t k = blocks_of(area * wide, b->multiple) * b->multiple;
+    const int64_t area = w->rows * w->columns;
+    const int64_t k = blocks_of(w->rows * w->row, b->multiple) * b->multiple;
     const int64_t each = p->channels / p->groups;
     const int64_t before = holds_points ? 4 : 0, block = b->channels * k + 2 * before;
     *bytes = blocks_of(each, b->channels) * block;
@@ -141,7 +154,7 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b, int64_
         }
         at += before + c % each % b->channels * b->terms;
         for (int64_t i = 0; i < p->terms; i++) {
-            int64_t t = i % area * wide + i / area;
+            int64_t t = i % area / w->columns * w->row + i % w->columns * w->wide + i / area;
             if (holds_points) /* terms 0, 2, 1, 3 */
                 t = t / 4 * 4 + t % 2 * 2 + t / 2 % 2;
             t = t / b->terms * b->channels * b->terms + t % b->terms;
@@ -315,8 +328,8 @@ static int64_t plan_taps(Emit *e, const McuSet *set, const Points *p, const Conv
     if (set->has_strips && fits_strip(c)) {
         const int64_t rows = c->stride[0] > 1 || pitch > SOME ? 1 : least(SOME / pitch, y.h);
         to->weights = put_strips(e, p, c, &to->k);
-        to->wide = (rows * pitch + MORE) * 4;
-        return to->wide + (4 - c->kernel[0]) * pitch + MORE; /* the strip reads rows behind */
+        to->wide = rows; /* of y, of which the strip reads more rows of x */
+        return (rows * pitch + MORE) * 4 + (4 - c->kernel[0]) * pitch + MORE;
     }
     to->k = is_nine ? 12 : p->terms;
     to->wide = 0;
@@ -363,18 +376,34 @@ static int64_t wide_of(const McuSet *set, const Points *p, const Conv *c, int64_
     return set->holds_points && pays ? wide : channels;
 }
 
+/* Returns the terms from row to row of a window.  Rows of whole steps are copied to a panel, others
+ * first to a line.  Zeros fill up rows if they need no more steps, or, with steps of 16 terms, if
+ * these steps of all channels take fewer instructions than the line of four pixels. */
+static int64_t row_of(const McuSet *set, const Points *p, const Conv *c, int64_t wide)
+{
+    enum { STEP = 16, PANEL = 80, OF_STEP = 12, ROW = 27, OF_ROW = 3 }; /* instructions */
+    const int64_t rows = c->kernel[0], run = c->kernel[1] * wide, steps = blocks_of(run, set->run);
+    const int64_t least = blocks_of(rows * run, set->conv.multiple) * set->conv.multiple;
+    const int64_t whole = steps * set->run, more = (rows * whole - least) / set->conv.multiple;
+    const bool pays = set->has_strips &&
+                      more * STEP * blocks_of(p->channels / p->groups, set->conv.channels) <
+                          PANEL + OF_STEP * (least / set->run) + rows * (ROW + OF_ROW * steps);
+    return rows * whole == least || pays ? whole : run;
+}
+
 static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
                          Plan *to)
 {
     int64_t area = c->kernel[0] * c->kernel[1], channels = p->terms / area;
     to->core = "etc_mcu_windows";
     to->wide = wide_of(set, p, c, channels);
-    to->k = blocks_of(area * to->wide, set->conv.multiple) * set->conv.multiple;
-    to->weights = put_weights(e, p, &set->conv, area, to->wide, set->holds_points,
-                              &to->group_bytes);
+    const int64_t run = row_of(set, p, c, to->wide);
+    const Window w = {c->kernel[0], c->kernel[1], to->wide, run};
+    to->k = blocks_of(c->kernel[0] * run, set->conv.multiple) * set->conv.multiple;
+    to->weights = put_weights(e, p, &set->conv, &w, set->holds_points, &to->group_bytes);
     to->band = columns_of(set, c, to->wide, y);
     const int64_t row = ((to->band - 1) * c->stride[1] + c->kernel[1]) * to->wide;
-    const bool is_whole = c->kernel[1] * to->wide % set->run == 0;
+    const bool is_whole = run % set->run == 0;
     const bool fills = y.w % 4 == 0 || (to->band == y.w && y.h * y.w % 4 == 0);
     to->bytes = to->k * set->panel_bytes +
                 (c->kernel[0] * row + 31) / 16 * 16 * set->number_bytes +
@@ -410,7 +439,8 @@ static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c
         plan_windows(e, set, p, c, y, &to);
     else {
         to.core = "etc_mcu_pointwise";
-        to.weights = put_weights(e, p, &set->conv, 1, p->terms, set->holds_points, &to.group_bytes);
+        const Window w = one_run(p->terms);
+        to.weights = put_weights(e, p, &set->conv, &w, set->holds_points, &to.group_bytes);
         to.bytes = k * set->panel_bytes;
     }
     to.holds_points = set->holds_points && to.group_bytes > 0;
@@ -505,7 +535,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
     int64_t bytes;
-    const char *weights = put_weights(f->e, &p, &set->linear, 1, p.terms, false, &bytes);
+    const Window w = one_run(p.terms);
+    const char *weights = put_weights(f->e, &p, &set->linear, &w, false, &bytes);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
@@ -817,12 +848,20 @@ static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
 
 /* -- between floats and integers -------------------------------------------------------------- */
 
+/* Returns whether products of bytes with the scale, and floats that become bytes, are not close to
+ * the ends of what floats represent. */
+static bool is_ordinary(double scale)
+{
+    return scale > 1e-30 && scale < 1e30;
+}
+
 /* Returns whether a group is only a quantize of an input. */
 static bool is_quantize(const Graph *body, QParams *q)
 {
     const Node *n = body->out[0]->def;
     return body->n_out == 1 && n && qparams_read(n, q) && !q->undoes && q->kind == Q_TENSOR &&
-           !q->scales && is_byte(body->out[0]) && !q->x->def && q->x->type.dtype == ETC_F32;
+           !q->scales && is_byte(body->out[0]) && !q->x->def && q->x->type.dtype == ETC_F32 &&
+           is_ordinary(q->scale);
 }
 
 static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
@@ -853,7 +892,7 @@ static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
     const Value *y = body->out[0];
     *done = body->n_out == 1 && y->def && qparams_read(y->def, &q) && q.undoes &&
             q.kind == Q_TENSOR && !q.scales && is_byte(q.x) && !q.x->def &&
-            y->type.dtype == ETC_F32 && c_type_is_dense(f->e, y->type) &&
+            is_ordinary(q.scale) && y->type.dtype == ETC_F32 && c_type_is_dense(f->e, y->type) &&
             c_type_is_dense(f->e, q.x->type);
     if (!*done)
         return true;

@@ -180,7 +180,7 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
                                                               : -__builtin_inff()));
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         const EtcF e = etc_vexp(etc_load(s + j, n - j) - top);
-        const EtcI zero = none | (EtcI)(e < etc_splat(1.17549435e-38f));
+        const EtcI zero = etc_mask(none) | etc_mask((EtcI)(e < etc_splat(1.17549435e-38f)));
         etc_store(s + j, n - j, etc_select(zero, etc_splat(0.0f), e));
     }
 }

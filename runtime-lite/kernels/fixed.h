@@ -31,6 +31,8 @@
  *   etc_mcu_larger                keeps the larger of each pair of bytes of two rows
  *   etc_mcu_total                 adds up a run of bytes
  *   etc_mcu_quantize              converts floats to bytes: the nearest integer of x * inverse
+ *   etc_mcu_dequantize            converts n bytes to floats: (x - zero) * scale; the bytes are int8
+ *                                 if is_signed is set, else uint8
  */
 #ifndef ETC_FIXED_H
 #define ETC_FIXED_H
@@ -49,7 +51,7 @@ typedef struct EtcMcuConv {
     int32_t pad;  /* the byte of x that padding consists of */
     int32_t band; /* depthwise: rows of y at a time; windows: columns */
     int32_t wide; /* windows: the numbers of a pixel, those of its channels and zeros;
-                     depthwise: the bytes of a strip */
+                     depthwise: rows of y at a time in a strip */
 } EtcMcuConv;
 
 /* A picture of a plane, and the rows of y that are computed from it. */

@@ -112,10 +112,14 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
                                  const EtcMcu *q, void *work)
 {
     const int32_t plane = g->oh * g->ow, row = (((g->band - 1) * g->sw) + g->kw) * g->wide;
+    const int32_t run = g->kw * g->wide, steps = (run + ETC_MCU_RUN - 1) / ETC_MCU_RUN;
     uint8_t *const panel = (uint8_t *)work;
     EtcMcuRing r;
     r.kh = g->kh;
-    r.run = g->kw * g->wide;
+    r.run = run;
+    if (g->k == (g->kh * steps * ETC_MCU_RUN)) { /* Zero weights meet what is behind a row. */
+        r.run = steps * ETC_MCU_RUN;
+    }
     r.step = g->sw * g->wide;
     r.rows = (EtcMcuPixel *)(void *)(panel + ETC_MCU_PANEL(g->k));
     EtcMcuPixel *line = r.rows + (((g->kh * row) + 31) / 16 * 16);
@@ -349,17 +353,6 @@ ETC_OUTLINE void etc_mcu_adaptive_bytes(const void *x, void *y, const EtcMcuResi
             }
             *to++ = (uint8_t)((sum / area) ^ g->x_flip);
         }
-    }
-}
-
-/* Computes y = (x - zero) * scale for n bytes, which are int8 if is_signed is set, else uint8. */
-ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
-                                    int32_t zero, float scale)
-{
-    const uint8_t *from = (const uint8_t *)x;
-    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
-    for (const uint8_t *const end = from + n; from < end; from++, y++) {
-        *y = (float)((*from ^ turn) - least) * scale;
     }
 }
 

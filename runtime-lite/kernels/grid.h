@@ -103,7 +103,7 @@ ETC_INLINE void etc_grid_cross(EtcF at[3][4], EtcF weight[3][4], const EtcGrid *
             const int32_t k = (t / over) % g->taps;
             const EtcF p = at[i][k];
             const EtcF last = etc_splat((float)(g->size[i] - 1));
-            const EtcI is = (EtcI)(p >= etc_k(0.0)) & (EtcI)(p <= last);
+            const EtcI is = etc_mask((EtcI)(p >= etc_k(0.0))) & etc_mask((EtcI)(p <= last));
             const EtcF there = etc_select(is, p, etc_k(0.0));
             flat *= etc_splat_i32((int32_t)g->size[i]);
             flat += __builtin_convertvector(there, EtcI);

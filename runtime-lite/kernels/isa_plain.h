@@ -3,6 +3,9 @@
 #define ETC_ISA_PLAIN_H
 
 #define ETC_VEC 16
+#if defined(__ARM_FEATURE_MVE)
+#define ETC_HIDES_MASKS 1 /* see etc_mask */
+#endif
 #define ETC_REP(f) {f, f, f, f}
 #define ETC_IOTA {0, 1, 2, 3}
 

@@ -50,11 +50,22 @@ ETC_INLINE EtcI etc_splat_i32(int32_t i)
     return v;
 }
 
+/* Returns a mask that comparisons made.  If gcc 12 combines masks of floats for the vectors of
+ * Cortex-M55, it compares the first lanes only; so it must not see that this is a mask. */
+ETC_INLINE EtcI etc_mask(EtcI mask)
+{
+#if defined(ETC_HIDES_MASKS)
+    __asm__("" : "+t"(mask));
+#endif
+    return mask;
+}
+
 /* Returns the lanes of `yes` if those of the mask are set, else the lanes of `no`.  C has no ?: on
  * vectors. */
 ETC_INLINE EtcF etc_select(EtcI mask, EtcF yes, EtcF no)
 {
-    return (EtcF)((mask & (EtcI)yes) | (~mask & (EtcI)no));
+    const EtcI m = etc_mask(mask);
+    return (EtcF)((m & (EtcI)yes) | (~m & (EtcI)no));
 }
 
 /* -- lane by lane ---------------------------------------------------------------------------- */

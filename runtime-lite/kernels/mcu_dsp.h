@@ -3,9 +3,8 @@
  * Weights of a convolution are stored as [channels][k / 4][4], with terms 0, 2, 1, 3 in this order,
  * so that SXTB16 makes pairs of terms of them.  A channel's start is before them and its factor
  * behind them.  A panel is [k / 2][4 pixels][2 numbers of 16 bits].  Weights of a linear layer are
- * [channels / 2][k / 4][2][4]; zeros stand in the place of a channel that an odd number of
- * channels lacks.  Inner steps are assembly, because gcc 12 hoists loads and then spills
- * registers. */
+ * [channels / 4][k / 4][4][4]; zeros stand in the place of channels that are missing.  Inner steps
+ * are assembly, because gcc 12 hoists loads and then spills registers. */
 #ifndef ETC_MCU_DSP_H
 #define ETC_MCU_DSP_H
 
@@ -573,17 +572,100 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
 
 /* -- linear ------------------------------------------------------------------------------------ */
 
+/* Writes the bytes that four sums become, of which each has a factor. */
+ETC_INLINE void etc_mcu_put_each(const int32_t s[4], const int32_t *by, int32_t zero, int8_t *y)
+{
+#if defined(__ARM_FEATURE_DSP)
+    int32_t v;
+#define ETC_MCU_EACH(i)                                                                          \
+    "ldr %[v], [%[by], #(4*" #i ")]\n\tsmmlar %[v], %[s" #i "], %[v], %[zero]\n\t"                \
+    "ssat %[v], #8, %[v]\n\tstrb %[v], [%[y], #" #i "]\n\t"
+    __asm__ volatile(ETC_MCU_EACH(0) ETC_MCU_EACH(1) ETC_MCU_EACH(2) ETC_MCU_EACH(3)
+                     : [v] "=&r"(v)
+                     : [s0] "r"(s[0]), [s1] "r"(s[1]), [s2] "r"(s[2]), [s3] "r"(s[3]),
+                       [by] "r"(by), [zero] "r"(zero), [y] "r"(y)
+                     : "memory");
+#else
+    for (int i = 0; i < 4; i++) {
+        y[i] = etc_mcu_put(s[i], by[i], zero);
+    }
+#endif
+}
+
+ETC_INLINE void etc_mcu_load_4(const int32_t *from, int32_t s[4])
+{
+#if defined(__ARM_FEATURE_DSP)
+    __asm__("ldrd %0, %1, [%4]\n\tldrd %2, %3, [%4, #8]"
+            : "=&r"(s[0]), "=&r"(s[1]), "=&r"(s[2]), "=&r"(s[3])
+            : "r"(from), "m"(*(const int32_t (*)[4])from));
+#else
+    __builtin_memcpy(s, from, 16);
+#endif
+}
+
+/* Adds k terms to the sums of four outputs.  Returns the end of their weights.  It enters a loop
+ * over two steps at the second one if the number of steps is odd. */
+ETC_INLINE const int8_t *etc_mcu_dots(const uint32_t *x, const int8_t *w, int32_t k, int32_t s[4])
+{
+#if defined(ETC_MCU_WIDE_STEP)
+    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
+    uint32_t u, v, e, a, b;
+#define ETC_MCU_DOT(w, s)                                                                        \
+    "sxtb16 %[e], %[" #w "], ror #8\n\tsxtb16 %[" #w "], %[" #w "]\n\t"                           \
+    "smlad %[" #s "], %[b], %[e], %[" #s "]\n\tsmlad %[" #s "], %[a], %[" #w "], %[" #s "]\n\t"
+#define ETC_MCU_DOTS                                                                             \
+    "ldrd %[a], %[b], [%[x]], #8\n\tldrd %[u], %[v], [%[w]], #16\n\t"                            \
+    ETC_MCU_DOT(u, s0) ETC_MCU_DOT(v, s1) "ldrd %[u], %[v], [%[w], #-8]\n\t"                    \
+    ETC_MCU_DOT(u, s2) ETC_MCU_DOT(v, s3)
+    __asm__("lsls %[u], %[n], #29\n\tbmi 2f\n"
+            "1: " ETC_MCU_DOTS "\n2: " ETC_MCU_DOTS "subs %[n], #8\n\tbgt 1b\n"
+            : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
+              [n] "+r"(k), [u] "=&r"(u), [v] "=&r"(v), [e] "=&r"(e), [a] "=&r"(a), [b] "=&r"(b)
+            :
+            : "cc", "memory");
+    s[0] = s0;
+    s[1] = s1;
+    s[2] = s2;
+    s[3] = s3;
+#else
+    for (const int8_t *const end = w + (4 * k); w < end; x += 2) {
+        const int16_t *h = (const int16_t *)(const void *)x;
+        for (int i = 0; i < 16; i++, w++) { /* x has terms 0, 2, 1, 3 */
+            s[i / 4] += h[((i & 1) * 2) + ((i & 3) >> 1)] * *w;
+        }
+    }
+#endif
+    return w;
+}
+
+/* Computes m outputs of a linear layer from a row of k numbers, four at a time.  If there are fewer
+ * than four, they go by way of `some`. */
+ETC_INLINE void etc_mcu_outputs(const uint32_t *x, const int8_t *w, int32_t k, int32_t m,
+                                const EtcMcu *q, int8_t *to)
+{
+    const int32_t *start = q->start, *by = q->by, zero = q->zero;
+    int8_t some[4];
+    for (int32_t left = m; left > 0; left -= 4, start += 4, by += 4, to += 4) {
+        int8_t *const at = (left < 4) ? some : to;
+        int32_t s[4];
+        etc_mcu_load_4(start, s);
+        w = etc_mcu_dots(x, w, k, s);
+        etc_mcu_put_each(s, by, zero, at);
+        for (int32_t i = 0; (left < 4) && (i < left); i++) {
+            to[i] = some[i];
+        }
+    }
+}
+
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  Weights are stored as those of a
- * convolution.  k is a multiple of 8.  work: 2 * k bytes. */
+ * convolution.  k is n_k, rounded up to a multiple of 4.  work: 2 * k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {
     int8_t *to = (int8_t *)y;
-    for (int32_t r = 0; r < rows; r++) {
+    for (int32_t r = 0; r < rows; r++, to += m) {
         const uint8_t *from = (const uint8_t *)x + (r * n_k);
-        const int8_t *w = weights;
         uint32_t *pair = (uint32_t *)work;
-        __builtin_memset((uint8_t *)work + (2 * (k - 8)), 0, 16);
         for (int32_t i = 0; i < n_k; i += 4) {
             uint32_t v = 0;
             if ((i + 4) <= n_k) {
@@ -595,39 +677,7 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
             *pair++ = etc_mcu_even(v);
             *pair++ = etc_mcu_odd(v);
         }
-        for (int32_t c = 0; c < m; c += 2) {
-            int32_t s0 = q->start[c], s1 = q->start[c + 1];
-            const uint32_t *p = (const uint32_t *)work;
-            const int8_t *const end = w + (2 * k);
-#if defined(__ARM_FEATURE_DSP)
-            uint32_t u, v, e, a, b;
-#define ETC_MCU_DOT                                                                              \
-    "ldrd %[u], %[v], [%[w]], #8\n\tldrd %[a], %[b], [%[x]], #8\n\tsxtb16 %[e], %[u], ror #8\n\t"  \
-    "sxtb16 %[u], %[u]\n\tsmlad %[s0], %[b], %[e], %[s0]\n\tsmlad %[s0], %[a], %[u], %[s0]\n\t"    \
-    "sxtb16 %[e], %[v], ror #8\n\tsxtb16 %[v], %[v]\n\tsmlad %[s1], %[b], %[e], %[s1]\n\t"         \
-    "smlad %[s1], %[a], %[v], %[s1]\n\t"
-            do {
-                __asm__(ETC_MCU_DOT ETC_MCU_DOT
-                        : [s0] "+r"(s0), [s1] "+r"(s1), [w] "+r"(w), [x] "+r"(p), [u] "=&r"(u),
-                          [v] "=&r"(v), [e] "=&r"(e), [a] "=&r"(a), [b] "=&r"(b)
-                        :
-                        : "memory");
-            } while (w < end);
-#else
-            for (; w < end; w += 8) {
-                const int16_t *h = (const int16_t *)(const void *)p;
-                for (int t = 0; t < 4; t++) {
-                    s0 += h[((t & 1) * 2) + (t >> 1)] * w[t];
-                    s1 += h[((t & 1) * 2) + (t >> 1)] * w[t + 4];
-                }
-                p += 2;
-            }
-#endif
-            *to++ = etc_mcu_put(s0, q->by[c], q->zero);
-            if ((c + 1) < m) {
-                *to++ = etc_mcu_put(s1, q->by[c + 1], q->zero);
-            }
-        }
+        etc_mcu_outputs((const uint32_t *)work, weights, k, m, q, to);
     }
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
@@ -667,6 +717,16 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
     }
 #endif
     etc_mcu_finish((uint8_t *)y, n, q);
+}
+
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
 }
 
 #endif

@@ -18,10 +18,10 @@
 #define ETC_MCU_PANEL(k) ((k) * 4)
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 1
-#define ETC_MCU_BY_4 0
+#define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
-#define ETC_MCU_TAPS(g) ((g)->wide)
+#define ETC_MCU_TAPS(g) (((g)->wide > 0) ? ((((g)->wide * etc_mcu_pitch(g)) + 32) * 4) : 0)
 
 typedef int8_t EtcMcuPixel;
 
@@ -90,14 +90,6 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
 }
 
 #if defined(__ARM_FEATURE_MVE)
-ETC_INLINE int32x4_t etc_mcu_four(const int32_t s[4])
-{
-    int32x4_t v;
-    __asm__("vmov %q0[2], %q0[0], %1, %3\n\tvmov %q0[3], %q0[1], %2, %4"
-            : "=&t"(v) : "r"(s[0]), "r"(s[1]), "r"(s[2]), "r"(s[3]));
-    return v;
-}
-
 /* Adds the zero point to scaled sums, and saturates each to a byte in the low bits of its lane. */
 ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
 {
@@ -105,36 +97,6 @@ ETC_INLINE int32x4_t etc_mcu_within(int32x4_t v, int32_t zero)
     return vreinterpretq_s32_s8(vqmovnbq_s16(vuninitializedq_s8(), half));
 }
 #endif
-
-/* Adds k terms, which are products of x and the weights of output i, to s[i].  Returns the end
- * of the weights of the four outputs. */
-ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t k, int32_t s[4])
-{
-#if defined(__ARM_FEATURE_MVE)
-    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    __asm__("  dls lr, %[n]\n"
-            "2: vldrb.8 q0, [%[x]], #16\n"
-            "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s0], q0, q1\n"
-            "  vldrb.8 q2, [%[w]], #16\n  vmladava.s8 %[s1], q0, q2\n"
-            "  vldrb.8 q3, [%[w]], #16\n  vmladava.s8 %[s2], q0, q3\n"
-            "  vldrb.8 q1, [%[w]], #16\n  vmladava.s8 %[s3], q0, q1\n"
-            "  le lr, 2b\n"
-            : [w] "+r"(w), [x] "+r"(x), [s0] "+Te"(s0), [s1] "+Te"(s1), [s2] "+Te"(s2),
-              [s3] "+Te"(s3)
-            : [n] "r"(k / 16)
-            : "q0", "q1", "q2", "q3", "lr", "memory");
-    s[0] = s0;
-    s[1] = s1;
-    s[2] = s2;
-    s[3] = s3;
-    return w;
-#else
-    for (int32_t i = 0; i < (4 * k); i++, w++) {
-        s[(i / 16) % 4] += x[((i / 64) * 16) + (i % 16)] * *w;
-    }
-    return w;
-#endif
-}
 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
@@ -149,28 +111,32 @@ ETC_INLINE const int8_t *etc_mcu_dots(const int8_t *x, const int8_t *w, int32_t 
     mac " r12, q0, q3\n\t" mac " lr, q1, q3\n\t"
 
 /* Adds up n blocks of terms for four pixels and two channels, and returns their bytes: those of the
- * first channel in the low bits of the lanes, those of the second one 16 bits higher.  Sets *end to
- * the end of the weights.  The sums take all registers that such a sum may be in, so the code names
+ * first channel in the low bits of the lanes, those of the second one 16 bits higher.  Moves w,
+ * start and by on.  The sums take all registers that such a sum may be in, so the code names
  * them. */
-ETC_INLINE int8x16_t etc_mcu_eight(const int8_t *x, const int8_t *w, int32_t n,
-                                   const int32_t *start, const int32_t *by, int16x8_t zero,
-                                   const int8_t **end)
+ETC_INLINE int8x16_t etc_mcu_eight(const int8_t *x, const int8_t **w, int32_t n,
+                                   const int32_t **start, const int32_t **by, int16x8_t zero)
 {
     int8x16_t a, b;
+    const int8_t *to_w = *w;
+    const int32_t *to_start = *start, *to_by = *by;
     __asm__(ETC_MCU_STEP("vmladav.s8") "subs %[n], #1\n\tbeq 2f\n"
             "1: " ETC_MCU_STEP("vmladava.s8") "subs %[n], #1\n\tbne 1b\n"
             "2: vmov %q[a][2], %q[a][0], r0, r8\n\tvmov %q[a][3], %q[a][1], r4, r12\n\t"
             "vmov %q[b][2], %q[b][0], r2, r10\n\tvmov %q[b][3], %q[b][1], r6, lr\n\t"
-            "ldrd r0, r2, [%[start]]\n\tldrd r4, r6, [%[by]]\n\t"
+            "ldrd r0, r2, [%[start]], #8\n\tldrd r4, r6, [%[by]], #8\n\t"
             "vadd.i32 %q[a], %q[a], r0\n\tvadd.i32 %q[b], %q[b], r2\n\t"
             "vqrdmulh.s32 %q[a], %q[a], r4\n\tvqrdmulh.s32 %q[b], %q[b], r6\n\t"
             "vqmovnb.s32 %q[a], %q[a]\n\tvqmovnt.s32 %q[a], %q[b]\n\t"
             "vqadd.s16 %q[a], %q[a], %q[zero]\n\tvqmovnb.s16 %q[a], %q[a]\n"
-            : [a] "=&t"(a), [b] "=&t"(b), [x] "+r"(x), [w] "+r"(w), [n] "+r"(n)
-            : [start] "r"(start), [by] "r"(by), [zero] "t"(zero)
+            : [a] "=&t"(a), [b] "=&t"(b), [x] "+r"(x), [w] "+r"(to_w), [n] "+r"(n),
+              [start] "+r"(to_start), [by] "+r"(to_by)
+            : [zero] "t"(zero)
             : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "q3", "cc",
               "memory");
-    *end = w;
+    *w = to_w;
+    *start = to_start;
+    *by = to_by;
     return a;
 }
 #endif
@@ -181,15 +147,17 @@ ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, in
     const int32_t *start = q->start, *by = q->by;
 #if defined(ETC_MCU_WIDE_STEP)
     const int16x8_t zero = vdupq_n_s16((int16_t)q->zero);
-    for (const int32_t *const end = by + m; by < end; by += 2, start += 2) {
-        const int8x16_t v = etc_mcu_eight((const int8_t *)panel, w, k / 16, start, by, zero, &w);
+    const int32_t *const end = by + m;
+    do {
+        const int8x16_t v = etc_mcu_eight((const int8_t *)panel, &w, k / 16, &start, &by, zero);
         vstrbq_s32(y, vreinterpretq_s32_s8(v));
         y += plane;
-        if ((by + 1) < end) {
-            vstrbq_u32((uint8_t *)y, vshrq_n_u32(vreinterpretq_u32_s8(v), 16));
-            y += plane;
+        if (by > end) { /* The number of channels is odd. */
+            break;
         }
-    }
+        vstrbq_u32((uint8_t *)y, vshrq_n_u32(vreinterpretq_u32_s8(v), 16));
+        y += plane;
+    } while (by < end);
 #else
     for (int32_t c = 0; c < m; c++, y += plane) {
         const int8_t *row = w + ((c / 2) * 2 * k) + ((c % 2) * 16);
@@ -279,12 +247,14 @@ ETC_INLINE void etc_mcu_pixels(const uint8_t *x, const EtcMcuConv *g, int32_t n,
 #endif
     for (int32_t c = 0; c < g->ic; c++, x += g->ih * g->iw) {
 #if defined(__ARM_FEATURE_MVE)
-        uint8_t *at = (uint8_t *)to + c;
-        for (int32_t i = 0; i < n; i += 8, at += 8 * wide) {
-            const mve_pred16_t some = vctp16q((uint32_t)(n - i));
-            const uint16x8_t v = veorq_u16(vldrbq_z_u16(x + i, some), turn);
-            vstrbq_scatter_offset_p_u16(at, by, v, some);
-        }
+        const uint8_t *from = x;
+        int8_t *at = to + c;
+        __asm__ volatile("  wlstp.16 lr, %[n], 1f\n2: vldrb.u16 q0, [%[from]], #8\n\t"
+                         "veor q0, q0, %q[turn]\n\tvstrb.16 q0, [%[at], %q[by]]\n\t"
+                         "add %[at], %[step]\n\tletp lr, 2b\n1:\n"
+                         : [from] "+l"(from), [at] "+r"(at)
+                         : [n] "r"(n), [turn] "t"(turn), [by] "t"(by), [step] "r"(8 * wide)
+                         : "q0", "lr", "memory");
 #else
         for (int32_t i = 0; i < n; i++) {
             to[(i * wide) + c] = (int8_t)(uint8_t)(x[i] ^ flip);
@@ -325,22 +295,51 @@ ETC_INLINE void etc_mcu_spread(const int8_t *from, int32_t n, void *panel)
 #endif
 }
 
+/* Copies n bytes, a multiple of 16, to each pixel of a panel.  The pixels' bytes are `step`
+ * apart. */
+ETC_INLINE void etc_mcu_spread_4(const int8_t *from, int32_t step, int32_t n, void *panel)
+{
+    const int8_t *from1 = from + step, *from2 = from1 + step, *from3 = from2 + step;
+    int8_t *to = (int8_t *)panel;
+#if defined(__ARM_FEATURE_MVE)
+    __asm__ volatile("1: vldrb.8 q0, [%[p0]], #16\n\tvldrb.8 q1, [%[p1]], #16\n\t"
+                     "vldrb.8 q2, [%[p2]], #16\n\tvldrb.8 q3, [%[p3]], #16\n\t"
+                     "vstrb.8 q0, [%[to]], #64\n\tvstrb.8 q1, [%[to], #-48]\n\t"
+                     "vstrb.8 q2, [%[to], #-32]\n\tvstrb.8 q3, [%[to], #-16]\n\t"
+                     "subs %[n], #16\n\tbgt 1b"
+                     : [p0] "+r"(from), [p1] "+r"(from1), [p2] "+r"(from2), [p3] "+r"(from3),
+                       [to] "+r"(to), [n] "+r"(n)
+                     :
+                     : "q0", "q1", "q2", "q3", "cc", "memory");
+#else
+    for (int32_t i = 0; i < n; i += 16, to += 64) {
+        __builtin_memcpy(to, from + i, 16);
+        __builtin_memcpy(to + 16, from1 + i, 16);
+        __builtin_memcpy(to + 32, from2 + i, 16);
+        __builtin_memcpy(to + 48, from3 + i, 16);
+    }
+#endif
+}
+
 /* -- depthwise --------------------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_MVE)
-/* Computes n outputs whose windows have sixteen bytes and are `step` bytes apart. */
-#define ETC_MCU_ROW(step)                                                                       \
-    __asm__ volatile("1: vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"    \
+/* Computes rows of n outputs whose windows have sixteen bytes and are `step` bytes apart. */
+#define ETC_MCU_ROWS(step)                                                                      \
+    __asm__ volatile("1: mov %[n], %[ow]\n2: "                                                  \
+                     "vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"       \
                      "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"      \
                      "vldrb.8 q2, [%[p], #(-" #step "*2)]\n\tvmladav.s8 r10, q2, %q[w]\n\t"     \
                      "vldrb.8 q3, [%[p], #(-" #step ")]\n\tvmladav.s8 r12, q3, %q[w]\n\t"       \
                      "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t"             \
-                     "vadd.i32 q0, q0, %[start]\n\tvqrdmulh.s32 q0, q0, %[by]\n\t"              \
-                     "vadd.i32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t" \
+                     "vadd.i32 q0, q0, %q[start]\n\tvqrdmlash.s32 q0, %q[by], %[zero]\n\t"      \
+                     "vqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"                             \
                      "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"    \
+                     "bgt 2b\n\tadd %[y], %[n]\n\tadd %[p], %[next]\n\tsubs %[rows], #1\n\t"     \
                      "bgt 1b\n"                                                                 \
-                     : [p] "+r"(p), [y] "+l"(to), [n] "+r"(n)                                   \
-                     : [w] "t"(taps), [start] "r"(start), [by] "r"(by), [zero] "r"(zero)        \
+                     : [p] "+r"(p), [y] "+l"(y), [n] "=&r"(n), [rows] "+r"(rows)                 \
+                     : [ow] "r"(ow), [next] "r"(next), [zero] "r"(zero), [w] "t"(taps),          \
+                       [start] "t"(starts), [by] "t"(factors)                                    \
                      : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
 #endif
 
@@ -366,36 +365,34 @@ ETC_INLINE void etc_mcu_strip(const int8_t *row, int32_t pitch, int32_t n, int8_
 }
 
 /* Computes a channel with at most four taps by four and a stride of 1 or 2 from column to column.
- * w is [4 columns][4 rows], with zeros behind kh and kw.  g->wide is the size of a strip and of 32
- * columns more.  If rows of y are next to each other, it has as many as there is room for. */
+ * w is [4 columns][4 rows], with zeros behind kh and kw.  A strip holds the columns of g->wide rows
+ * of y and 32 more. */
 ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                                const EtcMcu *q, int32_t c, int8_t *y)
 {
     const int32_t start = q->start[c], by = q->by[c], zero = q->zero, pitch = b->pitch;
-    const int32_t most = (g->sh == 1) ? (((g->wide / 4) - 32) / pitch) : 1, sw = g->sw, ow = g->ow;
+    const int32_t most = g->wide, sw = g->sw, ow = g->ow;
     const int8_t *from = (const int8_t *)b->picture;
     int8_t *const strip = (int8_t *)b->taps;
 #if defined(__ARM_FEATURE_MVE)
     const int8x16_t taps = vldrbq_s8(w);
+    const int32x4_t starts = vdupq_n_s32(start), factors = vdupq_n_s32(by);
+    const int32_t next = 4 * (pitch - ((ow + 3) / 4 * 4 * sw)); /* from row to row */
 #endif
-    for (int32_t r = b->rows; r > 0; r -= most) {
-        const int8_t *row = strip;
-        const int32_t rows = etc_min_i32(r, most);
+    for (int32_t left = b->rows; left > 0; left -= most) {
+        const int8_t *p = strip;
+        int32_t rows = etc_min_i32(left, most);
         etc_mcu_strip(from, pitch, rows * pitch, strip);
         from += rows * g->sh * pitch;
-        for (int32_t i = rows; i > 0; i--, row += 4 * pitch) {
 #if defined(__ARM_FEATURE_MVE)
-            const int8_t *p = row;
-            int8_t *to = y;
-            int32_t n = ow;
-            if (sw == 2) {
-                ETC_MCU_ROW(8);
-            } else {
-                ETC_MCU_ROW(4);
-            }
-            y += ow;
+        int32_t n;
+        if (sw == 2) {
+            ETC_MCU_ROWS(8);
+        } else {
+            ETC_MCU_ROWS(4);
+        }
 #else
-            const int8_t *p = row;
+        for (; rows > 0; rows--, p += 4 * (pitch - (ow * sw))) {
             for (int32_t j = 0; j < ow; j++, p += 4 * sw) {
                 int32_t sum = start;
                 for (int32_t t = 0; t < (4 * g->kw); t++) {
@@ -403,8 +400,8 @@ ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMc
                 }
                 *y++ = etc_mcu_put(sum, by, zero);
             }
-#endif
         }
+#endif
     }
 }
 
@@ -485,6 +482,46 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
     return s;
 }
 
+/* Computes m outputs of a linear layer from a row of k bytes, four at a time. */
+ETC_INLINE void etc_mcu_outputs(const int8_t *x, const int8_t *w, int32_t k, int32_t m,
+                                const EtcMcu *q, int8_t *to)
+{
+    const int32_t *start = q->start, *by = q->by;
+#if defined(__ARM_FEATURE_MVE)
+    const int32x4_t zero = vdupq_n_s32(q->zero);
+    const int32_t steps = k / 16;
+    for (int32_t left = m; left > 0; left -= 4) {
+        const int8_t *at = x;
+        int32_t s0, s1, s2, s3;
+        __asm__ volatile(
+            "ldrd %[s0], %[s1], [%[start]], #16\n\tldrd %[s2], %[s3], [%[start], #-8]\n\t"
+            "dls lr, %[n]\n"
+            "2: vldrb.8 q0, [%[x]], #16\n\t"
+            "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], q0, q1\n\t"
+            "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], q0, q2\n\t"
+            "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], q0, q3\n\t"
+            "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], q0, q1\n\tle lr, 2b\n\t"
+            "vmov q0[2], q0[0], %[s0], %[s2]\n\tvmov q0[3], q0[1], %[s1], %[s3]\n\t"
+            "vldrw.32 q1, [%[by]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
+            "vadd.i32 q0, q0, %q[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
+            "vctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]], #4\n\t"
+            : [w] "+r"(w), [x] "+r"(at), [start] "+r"(start), [by] "+r"(by), [to] "+l"(to),
+              [s0] "=&Te"(s0), [s1] "=&Te"(s1), [s2] "=&Te"(s2), [s3] "=&Te"(s3)
+            : [n] "r"(steps), [left] "r"(left), [zero] "t"(zero)
+            : "q0", "q1", "q2", "q3", "lr", "memory");
+    }
+#else
+    for (int32_t c = 0; c < m; c++) {
+        const int8_t *row = w + ((c / 4) * 4 * k) + ((c % 4) * 16);
+        int32_t sum = start[c];
+        for (int32_t i = 0; i < k; i++) {
+            sum += x[i] * row[((i / 16) * 64) + (i % 16)];
+        }
+        to[c] = etc_mcu_put(sum, by[c], q->zero);
+    }
+#endif
+}
+
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  k is a multiple of 16.  work: k
  * bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
@@ -492,23 +529,9 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
 {
     int8_t *to = (int8_t *)y;
     __builtin_memset((uint8_t *)work + k - 16, 0, 16);
-    for (int32_t r = 0; r < rows; r++) {
-        const int8_t *w = weights;
+    for (int32_t r = 0; r < rows; r++, to += m) {
         etc_mcu_run((const uint8_t *)x + (r * n_k), n_k, q->x_flip, (int8_t *)work);
-        for (int32_t c = 0; c < m; c += 4) {
-            int32_t s[4] = {q->start[c], q->start[c + 1], q->start[c + 2], q->start[c + 3]};
-            const int32_t n = etc_min_i32(m - c, 4);
-            w = etc_mcu_dots((const int8_t *)work, w, k, s);
-#if defined(__ARM_FEATURE_MVE)
-            const int32x4_t v = vqrdmulhq_s32(etc_mcu_four(s), vldrwq_s32(q->by + c));
-            vstrbq_p_s32(to, etc_mcu_within(v, q->zero), vctp32q((uint32_t)n));
-#else
-            for (int32_t i = 0; i < n; i++) {
-                to[i] = etc_mcu_put(s[i], q->by[c + i], q->zero);
-            }
-#endif
-            to += n;
-        }
+        etc_mcu_outputs((const int8_t *)work, weights, k, m, q, to);
     }
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
@@ -530,6 +553,29 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
     etc_mcu_finish((uint8_t *)y, n, q);
+}
+
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+#if defined(__ARM_FEATURE_MVE)
+    const uint32x4_t flip = vdupq_n_u32((uint32_t)turn);
+    uint32_t by;
+    __builtin_memcpy(&by, &scale, 4);
+    __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: vldrb.u32 q0, [%[x]], #4\n\t"
+                     "veor q0, q0, %q[flip]\n\tvsub.i32 q0, q0, %[least]\n\t"
+                     "vcvt.f32.s32 q0, q0\n\tvmul.f32 q0, q0, %[by]\n\t"
+                     "vstrw.32 q0, [%[y]], #16\n\tletp lr, 2b\n1:\n"
+                     : [x] "+l"(from), [y] "+l"(y)
+                     : [n] "r"(n), [flip] "t"(flip), [least] "r"(least), [by] "r"(by)
+                     : "q0", "lr", "memory");
+#else
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
+#endif
 }
 
 #endif

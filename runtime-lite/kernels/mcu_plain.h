@@ -260,7 +260,7 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
 }
 
 /* Writes the sums of four outputs to s.  Returns the end of their weights, to which 128 was added.
- * n_k is a multiple of 8. */
+ * n_k is a multiple of 4.  It enters a loop over eight terms in its middle if n_k is none of 8. */
 ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
                                         int32_t s[4])
 {
@@ -269,9 +269,11 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
 #if defined(ETC_MCU_HIGH)
     uint32_t t, v;
     __asm__(".syntax unified\n"
+            "subs %[t], %[end], %[x]\n\tlsls %[t], %[t], #29\n\tbpl 1f\n\t"
+            "subs %[x], #4\n\tsubs %[w], #16\n\tb 2f\n"
             "1: " ETC_MCU_TERM(0, 0, 1, 2, 3) ETC_MCU_TERM(1, 4, 5, 6, 7)
                 ETC_MCU_TERM(2, 8, 9, 10, 11) ETC_MCU_TERM(3, 12, 13, 14, 15)
-                ETC_MCU_TERM(4, 16, 17, 18, 19) ETC_MCU_TERM(5, 20, 21, 22, 23)
+            "2: " ETC_MCU_TERM(4, 16, 17, 18, 19) ETC_MCU_TERM(5, 20, 21, 22, 23)
                 ETC_MCU_TERM(6, 24, 25, 26, 27) ETC_MCU_TERM(7, 28, 29, 30, 31)
             "adds %[w], #32\n\tadds %[x], #8\n\tcmp %[x], %[end]\n\tbne 1b\n"
             : [s0] "+h"(s0), [s1] "+h"(s1), [s2] "+h"(s2), [s3] "+h"(s3), [x] "+l"(x),
@@ -304,7 +306,7 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
 }
 
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  k, the terms with the zeros behind
- * them, is a multiple of 8 and at most 32768.  work: k bytes. */
+ * them, is a multiple of 4 and at most 32768.  work: k bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {
@@ -369,15 +371,72 @@ ETC_INLINE float etc_mcu_times(float x, float by)
 #endif
 }
 
+/* Returns etc_mcu_nearest(etc_mcu_times(x, by)).  Where floats are computed by functions, the upper
+ * 16 bits of the mantissas give bounds of the rounded product, and the nearest integers of both
+ * bounds are mostly the same. */
+ETC_INLINE int32_t etc_mcu_nearest_of(float x, float by)
+{
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t a, b;
+    __builtin_memcpy(&a, &x, 4);
+    __builtin_memcpy(&b, &by, 4);
+    const uint32_t shift = 156 + 127 - ((b >> 23) & 255) - ((a >> 23) & 255);
+    if ((shift >= 22) && (shift <= 31)) {
+        const uint32_t p = (((a >> 8) & 0x7fff) | 0x8000) * (((b >> 8) & 0x7fff) | 0x8000);
+        const uint32_t least = (p >> 1) + ((1u << shift) >> 1) - 0x100, most = least + 0x10200;
+        const uint32_t r = least >> shift;
+        if (r == (most >> shift)) {
+            return ((a >> 31) != 0) ? -(int32_t)r : (int32_t)r;
+        }
+    }
+#endif
+    return etc_mcu_nearest(etc_mcu_times(x, by));
+}
+
 ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
                                   const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
     for (const float *const end = x + n; x < end; x++) {
-        const int32_t v = etc_mcu_nearest(etc_mcu_times(*x, inverse)) + q->zero;
+        const int32_t v = etc_mcu_nearest_of(*x, inverse) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
     etc_mcu_finish((uint8_t *)y, n, q);
+}
+
+/* Returns v * scale, where |v| is below 256.  The scale is positive, and not close to the ends of
+ * what floats represent. */
+ETC_INLINE float etc_mcu_scale(int32_t v, float scale)
+{
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t by;
+    __builtin_memcpy(&by, &scale, 4);
+    uint32_t p = (uint32_t)((v < 0) ? -v : v) * ((by & 0x7fffff) | 0x800000);
+    if (p == 0) {
+        return 0.0f;
+    }
+    by = (by >> 23) + 7; /* the exponent if bit 31 is the first of p */
+    for (; (p >> 31) == 0; p <<= 1) {
+        by--;
+    }
+    const uint32_t r = p >> 8; /* rounded to the nearest, halves to even */
+    by = (by << 23) + r + ((((p & 255) + (r & 1)) > 128) ? 1u : 0u);
+    by |= (v < 0) ? 0x80000000u : 0u;
+    __builtin_memcpy(&scale, &by, 4);
+    return scale;
+#else
+    return (float)v * scale;
+#endif
+}
+
+ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
+                                    int32_t zero, float scale)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
+    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+        *y = etc_mcu_scale((*from ^ turn) - least, scale);
+    }
 }
 
 #endif

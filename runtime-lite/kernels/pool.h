@@ -12,30 +12,42 @@ typedef struct EtcPool {
     int32_t adaptive; /* average: window o of n spans floor(o i / n) .. ceil((o + 1) i / n) - 1 */
 } EtcPool;
 
+/* 1: vectors of windows are faster than one window at a time. */
+#if defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'M')
+#define ETC_POOL_ROWS 0
+#else
+#define ETC_POOL_ROWS 1
+#endif
+
 /* Computes the outputs of a plane one window at a time.  It is for planes and windows that are too
- * large for etc_max_row. */
+ * large for etc_max_row, and for CPUs that compute one float at a time. */
 ETC_INLINE void etc_max_windows(const float *plane, float *y, int64_t *where, const EtcPool *g)
 {
-    for (int64_t o = 0; o < (g->oh * g->ow); o++) {
-        int64_t y0 = ((o / g->ow) * g->sh) - g->ph, x0 = ((o % g->ow) * g->sw) - g->pw;
+    const ptrdiff_t step = (ptrdiff_t)g->dw;
+    for (int64_t oy = 0; oy < g->oh; oy++) {
+        int64_t y0 = (oy * g->sh) - g->ph;
         const int64_t y1 = etc_min_i64(y0 + (g->kh * g->dh), g->ih);
-        const int64_t x1 = etc_min_i64(x0 + (g->kw * g->dw), g->iw);
         y0 += (y0 < 0) ? (((g->dh - 1 - y0) / g->dh) * g->dh) : 0;
-        x0 += (x0 < 0) ? (((g->dw - 1 - x0) / g->dw) * g->dw) : 0;
-        float max = -__builtin_inff();
-        int64_t at = (y0 * g->iw) + x0;
-        for (int64_t i = y0; i < y1; i += g->dh) {
-            for (int64_t j = x0; j < x1; j += g->dw) {
-                const float v = plane[(i * g->iw) + j];
-                if ((v > max) || (v != v)) {
-                    max = v;
-                    at = (i * g->iw) + j;
+        for (int64_t ox = 0; ox < g->ow; ox++) {
+            int64_t x0 = (ox * g->sw) - g->pw;
+            const ptrdiff_t x1 = (ptrdiff_t)etc_min_i64(x0 + (g->kw * g->dw), g->iw);
+            x0 += (x0 < 0) ? (((g->dw - 1 - x0) / g->dw) * g->dw) : 0;
+            float max = -__builtin_inff();
+            int64_t at = (y0 * g->iw) + x0;
+            for (int64_t i = y0; i < y1; i += g->dh) {
+                const float *row = plane + (i * g->iw);
+                for (ptrdiff_t j = (ptrdiff_t)x0; j < x1; j += step) {
+                    const float v = row[j];
+                    if ((v > max) || (v != v)) {
+                        max = v;
+                        at = (i * g->iw) + j;
+                    }
                 }
             }
-        }
-        y[o] = max;
-        if (where != NULL) {
-            where[o] = at;
+            *y++ = max;
+            if (where != NULL) {
+                *where++ = at;
+            }
         }
     }
 }
@@ -67,7 +79,7 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
                 const int64_t x = kx * g->dw;
                 const float *from = rows + (((ky * g->dh * g->sw) + (x % g->sw)) * line);
                 const EtcF v = etc_loadu(from + (x / g->sw) + ox);
-                const EtcI more = (EtcI)(v > max) | (EtcI)(v != v);
+                const EtcI more = etc_mask((EtcI)(v > max)) | etc_mask((EtcI)(v != v));
                 const int64_t base = ((y0 + (ky * g->dh)) * g->iw) + (ox * g->sw) - g->pw + x;
                 max = etc_select(more, v, max);
                 at = (more & ((iota * (int32_t)g->sw) + (int32_t)base)) | (~more & at);
@@ -89,7 +101,8 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
     const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
     const int64_t room = ETC_WORK_BYTES / 4 / line / g->sw; /* the input rows that fit in `work` */
-    const int has_room = (room >= under) && ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
+    const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
+                         ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
     float *rows = (float *)work;
     for (int64_t p = 0; p < g->planes; p++) {

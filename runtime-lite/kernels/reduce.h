@@ -63,15 +63,15 @@ ETC_INLINE float etc_sum_end(const EtcSum *s)
 ETC_OUTLINE float etc_amax_f32(const float *x, int64_t n, float start)
 {
     EtcF m = etc_splat(start);
-    int64_t i = 0;
-    for (; (i + ETC_LANES) <= n; i += ETC_LANES) {
+    const int64_t whole = n - (n % ETC_LANES);
+    for (int64_t i = 0; i < whole; i += ETC_LANES) {
         m = etc_max(m, etc_loadu(x + i));
     }
     float y = start;
     for (int v = 0; v < ETC_LANES; v++) {
         y = ((y > m[v]) || (y != y)) ? y : m[v];
     }
-    for (; i < n; i++) {
+    for (int64_t i = whole; i < n; i++) {
         y = ((y > x[i]) || (y != y)) ? y : x[i];
     }
     return y;
