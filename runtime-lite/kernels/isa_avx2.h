@@ -35,6 +35,15 @@ ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
     return (EtcF)_mm256_maskload_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)));
 }
 
+/* Loads lanes from .. to - 1, as far as these exist; the rest is zero. */
+ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
+{
+    EtcI iota = ETC_IOTA;
+    const EtcI mask = (EtcI)(iota >= etc_splat_i32((int32_t)from)) &
+                      (EtcI)(iota < etc_splat_i32((int32_t)to));
+    return (EtcF)_mm256_maskload_ps(p, (__m256i)mask);
+}
+
 ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
 {
     EtcI iota = ETC_IOTA;

@@ -37,6 +37,14 @@ ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
     return (EtcF)_mm512_maskz_loadu_ps((__mmask16)((1u << ((n > 0) ? n : 0)) - 1u), p);
 }
 
+/* Loads lanes from .. to - 1, as far as these exist; the rest is zero. */
+ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
+{
+    const int64_t first = (from > 0) ? ((from < 16) ? from : 16) : 0;
+    const int64_t end = (to > 0) ? ((to < 16) ? to : 16) : 0;
+    return (EtcF)_mm512_maskz_loadu_ps((__mmask16)(((1u << end) - 1u) & ~((1u << first) - 1u)), p);
+}
+
 ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << ((n > 0) ? n : 0)) - 1u), (__m512)v);
