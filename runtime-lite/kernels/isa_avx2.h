@@ -90,6 +90,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm256_mask_i32gather_ps((__m256)none, p, (__m256i)at, (__m256)all, 4);
 }
 
+/* Returns whether a lane of a mask is set. */
+ETC_INLINE int etc_any_set(EtcI mask)
+{
+    return _mm256_movemask_ps((__m256)mask) != 0;
+}
+
 /* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {

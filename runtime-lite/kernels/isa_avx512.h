@@ -89,6 +89,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm512_mask_i32gather_ps((__m512)none, 0xffff, (__m512i)at, p, 4);
 }
 
+/* Returns whether a lane of a mask is set. */
+ETC_INLINE int etc_any_set(EtcI mask)
+{
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+}
+
 /* Returns a * b + c, rounded once. */
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
