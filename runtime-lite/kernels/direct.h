@@ -7,7 +7,7 @@
 
 #include "runtime-lite/kernels/conv_geometry.h"
 
-#if (ETC_VEC >= 32) && !defined(ETC_ISA_TABLE) /* the tables of cores are to be small */
+#if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE) /* the tables of cores are to be small */
 #define ETC_DIRECT 1
 
 /* Returns whether a depthwise convolution uses these tiles. */
@@ -70,19 +70,20 @@ ETC_INLINE void etc_direct_tile(const float *x, const float *w, float bias, floa
 
 /* Computes one channel.  The last four rows may overlap the four before. */
 ETC_INLINE void etc_direct_plane(const float *x, const float *w, float bias, float *y,
-                                 const EtcConv *g, const float *zeros, int k, int s)
+                                 const EtcConv *of, const float *zeros, int k, int s)
 {
-    for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
-        for (int64_t oy = 0; (g->oh >= 4) && (oy < g->oh); oy += 4) {
-            etc_direct_tile(x, w, bias, y, g, zeros, etc_min_i64(oy, g->oh - 4), ox, 4, k, s);
+    const EtcConv g = *of; /* no store to y changes it */
+    for (int64_t ox = 0; ox < g.ow; ox += ETC_LANES) {
+        for (int64_t oy = 0; (g.oh >= 4) && (oy < g.oh); oy += 4) {
+            etc_direct_tile(x, w, bias, y, &g, zeros, etc_min_i64(oy, g.oh - 4), ox, 4, k, s);
         }
-        for (int64_t oy = 0; (g->oh < 4) && (oy < g->oh); oy++) {
-            etc_direct_tile(x, w, bias, y, g, zeros, oy, ox, 1, k, s);
+        for (int64_t oy = 0; (g.oh < 4) && (oy < g.oh); oy++) {
+            etc_direct_tile(x, w, bias, y, &g, zeros, oy, ox, 1, k, s);
         }
     }
 }
 
-/* Computes one channel of a convolution that etc_is_direct accepts.  zeros: iw of them. */
+/* Computes one channel.  zeros: a row of them. */
 ETC_OUTLINE void etc_direct(const float *x, const float *w, float bias, float *y, const EtcConv *g,
                             const float *zeros)
 {

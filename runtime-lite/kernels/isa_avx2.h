@@ -13,6 +13,7 @@
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 6
 
+#define ETC_BETWEEN
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0

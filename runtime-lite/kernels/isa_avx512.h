@@ -16,6 +16,7 @@
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 14
 
+#define ETC_BETWEEN
 #define ETC_PUT_VECTORS 1
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0

@@ -80,11 +80,11 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
     }
 }
 
-/* 1: maxima without places have kernels of their own. */
-#if defined(ETC_ISA_RARE_TABLE) || (ETC_REGISTERS == 8)
+/* Maxima without places have a kernel of their own. */
+#if defined(ETC_ISA_RARE_TABLE)
 #define ETC_MAX_ALONE 0
 #else
-#define ETC_MAX_ALONE 1
+#define ETC_MAX_ALONE (ETC_REGISTERS != 8)
 #endif
 
 /* Computes what etc_max_row computes, without places. */
