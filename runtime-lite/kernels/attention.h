@@ -185,8 +185,8 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
     }
 }
 
-/* Divides n scores by their sum.  After a product with the reciprocal, a step by the remainder
- * gives the rounded quotient (Markstein), if the score is not tiny. */
+/* Divides n scores by their sum.  A step by the remainder rounds a product with the reciprocal
+ * (Markstein), if the score is not tiny. */
 ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 {
     const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */

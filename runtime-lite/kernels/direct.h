@@ -7,10 +7,10 @@
 
 #include "runtime-lite/kernels/conv_geometry.h"
 
-#if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE) /* the tables of cores are to be small */
+#if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE)
 #define ETC_DIRECT 1
 
-/* Returns whether a depthwise convolution uses these tiles. */
+/* Returns whether a convolution uses these tiles. */
 ETC_INLINE int etc_is_direct(const EtcConv *g)
 {
     const int is_square = (g->kh == g->kw) && (g->sh == g->sw) && (g->dh == 1) && (g->dw == 1);

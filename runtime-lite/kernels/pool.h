@@ -80,7 +80,6 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
     }
 }
 
-/* Maxima without places have a kernel of their own. */
 #if defined(ETC_ISA_RARE_TABLE)
 #define ETC_MAX_ALONE 0
 #else
@@ -94,7 +93,7 @@ ETC_INLINE void etc_max_spread(const float *rows, int64_t line, float *y, const 
         EtcF max = etc_splat(-__builtin_inff());
         for (int64_t ky = 0; ky < g->kh; ky++) {
             const float *from = rows + (ky * g->dh * g->sw * line) + ox;
-            int64_t phase = 0, column = 0; /* without divisions, which are slow */
+            int64_t phase = 0, column = 0; /* divisions are slow */
             for (int64_t kx = 0; kx < g->kw; kx++) {
                 max = etc_max(etc_loadu(from + (phase * line) + column), max);
                 for (phase += g->dw; phase >= g->sw; phase -= g->sw) {
