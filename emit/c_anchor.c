@@ -273,7 +273,7 @@ typedef struct Matmul {
     const char *b_form;
     Dim b_row;
     bool from_y;
-    bool has_gaps;  /* b is in blocks, and rows of y are y_row apart */
+    bool is_in_blocks; /* b is in blocks, and rows of y are y_row apart */
     bool is_bfloat; /* likewise, and the blocks are of bfloat16 */
     Dim y_row;
 } Matmul;
@@ -286,7 +286,7 @@ static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
     put_fields(f, field, 5);
     put_clamp(f, clamp);
     put(&f->body, ", %s, %d};\n", p->b_form, p->from_y);
-    if (p->has_gaps || p->is_bfloat) {
+    if (p->is_in_blocks || p->is_bfloat) {
         put(&f->body, "%*setc_matmul_%s(%s, %s, %s, %s, &g, ", indent, "",
             p->is_bfloat ? "bf16" : "part", p->a, p->b, array_or_null(f, p->bias), p->y);
         function_dim(f, p->y_row);
@@ -323,15 +323,16 @@ static void put_bias(Function *f, const Value *bias, const Value *y)
     put_copy(f, y->type, function_pointer(f, bias), nest.stride[0], f->name_of[y->index], stride);
 }
 
-/* Sets b, its form and its row stride.  A weight that is stored in blocks is taken from there. */
-static void set_weight(Function *f, const Product *p, Matmul *m)
+/* Sets b, its form and its row stride.  A weight that is stored in blocks is taken from there.
+ * Returns whether it is. */
+static bool set_weight(Function *f, const Product *p, Matmul *m)
 {
     const Dim n = columns_of(p);
     m->b_row = p->is_rows ? m->k : n;
     if (n.expr || m->k.expr || !weight_is_blocked(f->e, p->w, n.value)) {
         m->b_form = p->is_rows ? "ETC_BY_COLUMNS" : "ETC_BY_ROWS";
         m->b = function_pointer(f, p->w);
-        return;
+        return false;
     }
     const bool is_rows = p->is_rows;
     m->b_form = "ETC_BY_BLOCKS";
@@ -340,6 +341,7 @@ static void set_weight(Function *f, const Product *p, Matmul *m)
                          .is_filled = true, .is_bfloat = weight_is_bfloat(f->e, p->w)};
     m->is_bfloat = b.is_bfloat;
     m->b = part_of_array(f, p->w, blocked_weight(f->e, p->w, b), m->k);
+    return true;
 }
 
 bool emit_fc(Function *f, const Node *n, Clamp clamp)
@@ -358,8 +360,9 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
     Matmul m = {.a = function_pointer(f, p.x), .y = f->name_of[y->index],
                 .bias = from_y || is_scaled ? NULL : p.bias, .m = leading(f, p.x, 1),
                 .n = size_of(y, -1), .k = size_of(p.x, -1), .from_y = from_y};
-    set_weight(f, &p, &m);
-    m.has_gaps = part_is_columns(f, y, &m.y_row) && !dim_equal(m.m, DIM(1));
+    const bool is_blocked = set_weight(f, &p, &m);
+    const bool is_columns = part_is_columns(f, y, &m.y_row);
+    m.is_in_blocks = (is_columns || is_blocked) && !dim_equal(m.m, DIM(1));
     put_product(f, &m, clamp, 4);
     if (is_scaled)
         put_scaled(f, n, &p);

@@ -185,12 +185,23 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
     }
 }
 
+/* Divides n scores by their sum.  A step by the remainder rounds a product with the reciprocal
+ * (Markstein), if the score is not tiny. */
 ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 {
     const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */
+#if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE)
+    const EtcF once = etc_k(1.0) / by, least = etc_k(7.8886090522101181e-31); /* 2^-100 */
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        const EtcF v = etc_load(s + j, n - j), q = v * once;
+        const int is_tiny = etc_any_set((EtcI)(v < least) & (EtcI)(v > etc_k(0.0)));
+        etc_store(s + j, n - j, is_tiny ? (v / by) : etc_fma(etc_fma(-q, by, v), once, q));
+    }
+#else
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         etc_store(s + j, n - j, etc_load(s + j, n - j) / by);
     }
+#endif
 }
 
 /* Computes y = s v for the first block of keys and y += s v for the others. */

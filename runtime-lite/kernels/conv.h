@@ -12,6 +12,7 @@
 #define ETC_CONV_H
 
 #include "runtime-lite/kernels/across.h"
+#include "runtime-lite/kernels/direct.h"
 #include "runtime-lite/kernels/line.h"
 
 /* With fewer output channels than this, a 1x1 kernel reads its pixels in place. */
@@ -325,6 +326,15 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
+#if defined(ETC_DIRECT)
+    if (etc_is_direct(g)) { /* `rows` is zeros, more than a row */
+        for (int64_t c = 0; c < g->oc; c++) {
+            etc_direct(x, w + (c * g->kh * g->kw), (bias != NULL) ? bias[c] : 0.0f,
+                       y + (c * g->y_plane), g, rows);
+        }
+        return;
+    }
+#endif
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw),
                   under = ((g->kh - 1) * g->dh) + 1;
     const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* the input rows */

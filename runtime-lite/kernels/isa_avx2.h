@@ -13,6 +13,7 @@
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 6
 
+#define ETC_BETWEEN
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0
@@ -33,6 +34,15 @@ ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
 {
     EtcI iota = ETC_IOTA;
     return (EtcF)_mm256_maskload_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)));
+}
+
+/* Loads lanes from .. to - 1, as far as these exist; the rest is zero. */
+ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
+{
+    EtcI iota = ETC_IOTA;
+    const EtcI mask = (EtcI)(iota >= etc_splat_i32((int32_t)from)) &
+                      (EtcI)(iota < etc_splat_i32((int32_t)to));
+    return (EtcF)_mm256_maskload_ps(p, (__m256i)mask);
 }
 
 ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
@@ -79,6 +89,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     const EtcF none = ETC_REP(0.0f);
     const EtcI all = ETC_REP(-1);
     return (EtcF)_mm256_mask_i32gather_ps((__m256)none, p, (__m256i)at, (__m256)all, 4);
+}
+
+/* Returns whether a lane of a mask is set. */
+ETC_INLINE int etc_any_set(EtcI mask)
+{
+    return _mm256_movemask_ps((__m256)mask) != 0;
 }
 
 /* Returns a * b + c, rounded once. */

@@ -16,6 +16,7 @@
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 14
 
+#define ETC_BETWEEN
 #define ETC_PUT_VECTORS 1
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0
@@ -35,6 +36,14 @@
 ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
 {
     return (EtcF)_mm512_maskz_loadu_ps((__mmask16)((1u << ((n > 0) ? n : 0)) - 1u), p);
+}
+
+/* Loads lanes from .. to - 1, as far as these exist; the rest is zero. */
+ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
+{
+    const int64_t first = (from > 0) ? ((from < 16) ? from : 16) : 0;
+    const int64_t end = (to > 0) ? ((to < 16) ? to : 16) : 0;
+    return (EtcF)_mm512_maskz_loadu_ps((__mmask16)(((1u << end) - 1u) & ~((1u << first) - 1u)), p);
 }
 
 ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
@@ -79,6 +88,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {
     const EtcF none = ETC_REP(0.0f);
     return (EtcF)_mm512_mask_i32gather_ps((__m512)none, 0xffff, (__m512i)at, p, 4);
+}
+
+/* Returns whether a lane of a mask is set. */
+ETC_INLINE int etc_any_set(EtcI mask)
+{
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
 }
 
 /* Returns a * b + c, rounded once. */

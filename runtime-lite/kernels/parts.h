@@ -58,6 +58,35 @@ ETC_OUTLINE void etc_split(const EtcWorkers *w, const EtcCall *call)
     }
 }
 
+/* The rows, columns and terms that are multiplied together stay in the second-level cache. */
+#define ETC_ROWS_NEAR 96
+#define ETC_COLUMNS_NEAR 256
+#define ETC_TERMS_NEAR 512
+
+/* Adds terms from .. to - 1 to n columns of sums. */
+ETC_INLINE void etc_matmul_near(const EtcBlock *block, const EtcMatmul *g, int64_t n, int64_t from,
+                                int64_t to)
+{
+    EtcBlock t = *block;
+    for (int64_t j = 0; j < n; j += t.n) {
+        t.n = etc_min_i64(n - j, ETC_BLOCK_PANEL);
+        t.c = block->c + j;
+        t.bias = (block->bias != NULL) ? (block->bias + j) : NULL;
+        t.start = block->start;
+        int64_t k = from;
+        do { /* The loop runs once even if k is 0. */
+            t.k = etc_min_i64(to - k, ETC_KB);
+            t.a = block->a + (k * t.a_step);
+            t.b = block->b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) +
+                  (j % ETC_TOGETHER);
+            t.is_last = (k + t.k) == g->k;
+            etc_block(&t);
+            t.start = ETC_FROM_C;
+            k += t.k;
+        } while (k < to);
+    }
+}
+
 /* etc_matmul_f32 for some columns of y, whose rows are y_row floats apart.  b is in blocks.  The
  * terms of a row of a are a_step floats apart. */
 ETC_OUTLINE void etc_matmul_steps(const float *a, int64_t a_step, const float *b, const float *bias,
@@ -65,21 +94,23 @@ ETC_OUTLINE void etc_matmul_steps(const float *a, int64_t a_step, const float *b
 {
     EtcBlock t = {a, b, y, bias, g->m, 0, 0, g->a_row, ETC_TOGETHER, y_row, a_step, g->lo, g->hi,
                   ETC_FROM_ZERO, 0, ETC_TOGETHER * g->k};
-    for (int64_t j = 0; j < g->n; j += t.n) {
-        t.n = etc_min_i64(g->n - j, ETC_BLOCK_PANEL);
-        t.c = y + j;
+    for (int64_t j = 0; j < g->n; j += ETC_COLUMNS_NEAR) {
+        const int64_t n = etc_min_i64(g->n - j, ETC_COLUMNS_NEAR);
+        int64_t k = 0;
+        t.b = b + (j * g->k);
         t.bias = (bias != NULL) ? (bias + j) : NULL;
         t.start = (g->from_y != 0) ? ETC_FROM_C
                                    : ((bias != NULL) ? ETC_FROM_COLUMN : ETC_FROM_ZERO);
-        int64_t k = 0;
         do { /* The loop runs once even if k is 0. */
-            t.k = etc_min_i64(g->k - k, ETC_KB);
-            t.a = a + (k * a_step);
-            t.b = b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) + (j % ETC_TOGETHER);
-            t.is_last = (k + t.k) == g->k;
-            etc_block(&t);
+            const int64_t to = etc_min_i64(k + ETC_TERMS_NEAR, g->k);
+            for (int64_t i = 0; i < g->m; i += t.m) {
+                t.m = etc_min_i64(g->m - i, ETC_ROWS_NEAR);
+                t.a = a + (i * g->a_row);
+                t.c = y + (i * y_row) + j;
+                etc_matmul_near(&t, g, n, k, to);
+            }
             t.start = ETC_FROM_C;
-            k += t.k;
+            k = to;
         } while (k < g->k);
     }
 }

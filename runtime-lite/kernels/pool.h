@@ -92,6 +92,31 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
     }
 }
 
+#if defined(ETC_ISA_RARE_TABLE)
+#define ETC_MAX_ALONE 0
+#else
+#define ETC_MAX_ALONE (ETC_REGISTERS != 8)
+#endif
+
+/* Computes what etc_max_row computes, without places. */
+ETC_INLINE void etc_max_spread(const float *rows, int64_t line, float *y, const EtcPool *g)
+{
+    for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
+        EtcF max = etc_splat(-__builtin_inff());
+        for (int64_t ky = 0; ky < g->kh; ky++) {
+            const float *from = rows + (ky * g->dh * g->sw * line) + ox;
+            int64_t phase = 0, column = 0; /* divisions are slow */
+            for (int64_t kx = 0; kx < g->kw; kx++) {
+                max = etc_max(etc_loadu(from + (phase * line) + column), max);
+                for (phase += g->dw; phase >= g->sw; phase -= g->sw) {
+                    column++;
+                }
+            }
+        }
+        etc_store(y + ox, g->ow - ox, max);
+    }
+}
+
 /* Writes the largest element of each window to y, or NaN if the window has one.  `where`, unless
  * NULL, receives the index of that element in its plane: the first of the largest, or the last
  * NaN.  work: ETC_WORK_BYTES. */
@@ -119,8 +144,12 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
                                 ((n - 1) * g->sh) + under, g->sw, g->pw, -__builtin_inff(), line,
                                 rows);
             }
-            etc_max_row(rows + (i * g->sh * g->sw * line), oy, line, y + at,
-                        (where != NULL) ? (where + at) : NULL, g);
+            const float *from = rows + (i * g->sh * g->sw * line);
+            if ((ETC_MAX_ALONE != 0) && (where == NULL)) {
+                etc_max_spread(from, line, y + at, g);
+            } else {
+                etc_max_row(from, oy, line, y + at, (where != NULL) ? (where + at) : NULL, g);
+            }
         }
     }
 }
