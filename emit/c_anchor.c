@@ -258,8 +258,9 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
 void emit_stream(Function *f, const Value *x, const Value *y, int n, int rows)
 {
     Batch b = batch_split(f, x, y);
-    put(&f->body, "%*setc_stream_f32(%s, %s, stage, %d, %d,\n%*s(float *)(void *)((uint8_t *)work "
-        "+ ETC_WORK_BYTES), work);\n", b.indent, "", b.x, b.y, n, rows, b.indent + 16, "");
+    put(&f->body, "%*setc_stream_f32(%s, %s, stage, %d, 0, INT32_MAX, %d,\n%*s(float *)(void *)"
+        "((uint8_t *)work + ETC_WORK_BYTES), work);\n", b.indent, "", b.x, b.y, n, rows, b.indent + 16,
+        "");
     f->uses_work = true;
     batch_close(f, &b);
 }
