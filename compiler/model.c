@@ -632,7 +632,6 @@ static bool set_interface(const Options *o, Session *s, Diag *d)
     s->shares_io = s->tail == &tail_c && o->share_io;
     s->is_fixed_point = target && target->mcu;
     s->rounds_products = s->tail == &tail_c && o->math && !strcmp(o->math, "bf16");
-    s->is_parallel = s->tail == &tail_c && o->parallel;
     s->io = s->has_io && !strcmp(o->io, "uint8") ? ETC_U8 : ETC_I8;
     return s->tail != &tail_c || banks_read(o, s, d);
 }

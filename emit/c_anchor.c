@@ -120,9 +120,9 @@ static void batch_close(Function *f, const Batch *b)
 /* -- convolution ----------------------------------------------------------------------------- */
 
 /* Returns the height (i is 0) or width (i is 1) of an image.  A signal is an image of height 1. */
-static Dim spatial_size(const Value *v, int i)
+static Dim spatial_size(const Type *t, int i)
 {
-    return v->type.rank == 3 && i == 0 ? DIM(1) : size_of(v, i - 2);
+    return t->rank == 3 && i == 0 ? DIM(1) : t->dim[t->rank - 2 + i];
 }
 
 static bool read_geometry(Function *f, const Node *n, Conv *c)
@@ -133,7 +133,7 @@ static bool read_geometry(Function *f, const Node *n, Conv *c)
 
 static bool read_conv(Function *f, const Node *n, Conv *c)
 {
-    return read_geometry(f, n, c) && check_tensors(f, n, 1);
+    return read_geometry(f, n, c) && check_tensors(f, n, part_axis(f, n->out[0]) == 2 ? 4 : 1);
 }
 
 static bool conv_is_blocked(const Function *f, const Conv *c)
@@ -170,11 +170,11 @@ static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Cla
     Dim groups = is_cut ? size_of(x, 1) : DIM(c->groups);
     Dim field[16] = {
         images, groups,
-        is_cut ? DIM(1) : dim_floordiv(p, size_of(x, 1), groups), spatial_size(x, 0),
-        spatial_size(x, 1),
-        is_cut ? DIM(1) : dim_floordiv(p, size_of(y, 1), groups), spatial_size(y, 0),
-        spatial_size(y, 1),
-        spatial_size(w, 0), spatial_size(w, 1),
+        is_cut ? DIM(1) : dim_floordiv(p, size_of(x, 1), groups), spatial_size(&x->type, 0),
+        spatial_size(&x->type, 1),
+        is_cut ? DIM(1) : dim_floordiv(p, size_of(y, 1), groups),
+        spatial_size(part_whole(f, y), 0), spatial_size(&y->type, 1),
+        spatial_size(&w->type, 0), spatial_size(&w->type, 1),
         DIM(c->stride[0]), DIM(c->stride[1]), DIM(c->pad[0]), DIM(c->pad[1]),
         DIM(c->dilation[0]), DIM(c->dilation[1]),
     };
@@ -211,14 +211,17 @@ static int64_t take_wide(Function *f, const Conv *c)
 }
 
 /* Prints the call of the core, whose geometry is g. */
-static void put_conv_call(Function *f, const Conv *c, const Batch *b)
+static void put_conv_call(Function *f, const Conv *c, const Value *y, const Batch *b)
 {
     const bool is_bfloat = conv_is_blocked(f, c) && weight_is_bfloat(f->e, c->w);
     const char *weights = conv_weights(f, c, is_bfloat), *bias = array_or_null(f, c->bias);
-    put(&f->body, "%*setc_conv_%s(%s, %s, %s, %s, &g, ", b->indent, "", is_bfloat ? "bf16" : "f32",
-        b->x, weights, bias, b->y);
+    const char *rows = part_of_rows(f, y, NULL);
+    put(&f->body, "%*setc_conv_%s(%s, %s, %s, %s, &g, ", b->indent, "",
+        rows ? "rows" : is_bfloat ? "bf16" : "f32", b->x, weights, bias, b->y);
     if (is_bfloat)
         put(&f->body, "%" PRId64 ", ", take_wide(f, c));
+    if (rows)
+        put(&f->body, "0, %s, ", rows);
     put(&f->body, "work);\n");
     f->uses_work = true;
 }
@@ -238,7 +241,7 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     if (rows)
         put_winograd(f, &c, n->out[0], rows, b.x, b.y, b.indent);
     else
-        put_conv_call(f, &c, &b);
+        put_conv_call(f, &c, n->out[0], &b);
     batch_close(f, &b);
     return true;
 }
@@ -258,8 +261,9 @@ bool emit_stage(Function *f, const Node *n, Clamp clamp, int room)
 void emit_stream(Function *f, const Value *x, const Value *y, int n, int rows)
 {
     Batch b = batch_split(f, x, y);
-    put(&f->body, "%*setc_stream_f32(%s, %s, stage, %d, %d,\n%*s(float *)(void *)((uint8_t *)work "
-        "+ ETC_WORK_BYTES), work);\n", b.indent, "", b.x, b.y, n, rows, b.indent + 16, "");
+    put(&f->body, "%*setc_stream_f32(%s, %s, stage, %d, %s, %d,\n%*s(float *)(void *)((uint8_t *)work "
+        "+ ETC_WORK_BYTES), work);\n", b.indent, "", b.x, b.y, n, part_of_rows(f, y, "0, INT32_MAX"),
+        rows, b.indent + 16, "");
     f->uses_work = true;
     batch_close(f, &b);
 }

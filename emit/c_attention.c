@@ -112,7 +112,7 @@ static int64_t whole_vectors(int64_t n)
 static int64_t large_work(const Function *f, const Heads *h)
 {
     enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* kernels/attention.h, tile.h */
-    const Type q = part_whole(f, h->v[Q]), k = part_whole(f, h->v[K]);
+    const Type q = *part_whole(f, h->v[Q]), k = *part_whole(f, h->v[K]);
     if (!type_is_static(q) || !type_is_static(k) || f->e->target->mcu)
         return 0;
     const int64_t terms = q.dim[q.rank - 1].value, n = q.dim[q.rank - 2].value;

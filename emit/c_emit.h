@@ -125,6 +125,8 @@ typedef struct Emit {
     const char **local;        /* by value index: the pointer to it in NAME_run */
     const char **bare_name;    /* by value index of `graph`, for the function of one bare node: */
     bool *bare_read, *is_port; /* as in Function; it is a parameter.  Cleared after each function */
+    int *made_along;           /* by value index of `graph`: 1 + the axis along which parts made it; 0:
+                                * the calling thread did */
     int *born, *dies;          /* by value index: its live range, in nodes of the method */
     int now;                   /* the number of the current node */
     MadeArray *made;           /* arrays that are no states of the program */
@@ -199,6 +201,8 @@ typedef struct Parts {
     Dim rows;   /* the indices that parts share */
     int merged; /* how many axes before the cut one are counted with it, as if all were one axis */
     int grain;  /* each part begins at a multiple of it */
+    double cost;    /* the time of the largest part in that of the whole */
+    bool is_stream; /* convolutions run one after the other by rows */
     int n;
     CutValue item[MAX_CUT];
 } Parts;
@@ -340,14 +344,21 @@ void parts_start(Emit *e); /* adds the symbol for the size of a part */
  * the types of its values are those of a part. */
 const Parts *parts_open(Emit *e, const Node *n, const Graph *body);
 void parts_close(const Parts *p);
+void parts_pass(Emit *e, const Node *n); /* notes that a node leaves all bytes where they are */
 int part_axis(const Function *f, const Value *v);   /* the axis that is cut, or AXIS_WHOLE */
-Type part_whole(const Function *f, const Value *v); /* its type outside of the part */
+const Type *part_whole(const Function *f, const Value *v); /* its type outside of the part */
 /* Returns a pointer to the indices of the part in the array of a constant; `stride` elements lie
  * between two indices. */
 const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride);
 const char *part_of_constant(Function *f, const Value *v, const char *array); /* a dense one */
+/* Returns the first row and the rows of the part, if it is rows of the images of a convolution; else
+ * `all`. */
+const char *part_of_rows(Function *f, const Value *y, const char *all);
 /* Returns whether the part has some columns of a product's result, whose rows lie further apart. */
 bool part_is_columns(const Function *f, const Value *y, Dim *row);
+/* Returns a pointer to an operand of a loop over elements, and sets its type there: if the part also
+ * reads rows around those of the part, the function's parameter points to all of it. */
+const char *part_rows_of(Function *f, const Value *v, Type *t);
 void put_part_signature(Function *f, const Ports *p, const char *name);
 void put_part_call(Emit *e, const Function *f, const Ports *p, const char *name, int indent);
 void put_threads_type(const Emit *e, Text *t);

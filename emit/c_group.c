@@ -374,6 +374,7 @@ bool emit_graph(Emit *e, const Graph *g, int indent)
     e->bare_name = NEW(e->a, const char *, g->n_values + 1);
     e->bare_read = NEW(e->a, bool, g->n_values + 1);
     e->is_port = NEW(e->a, bool, g->n_values + 1);
+    e->made_along = NEW(e->a, int, g->n_values + 1);
     for (const Node *n = g->first; n; n = n->next) {
         ok = emit_call(e, n, indent) && ok;
         e->now += g == e->method;
@@ -382,6 +383,7 @@ bool emit_graph(Emit *e, const Graph *g, int indent)
     e->bare_name = outer.bare_name;
     e->bare_read = outer.bare_read;
     e->is_port = outer.is_port;
+    e->made_along = outer.made_along;
     return ok;
 }
 
@@ -527,11 +529,11 @@ static bool emit_call(Emit *e, const Node *n, int indent)
         return emit_cond(e, n, indent);
     if (n->op == OP_WHILE_LOOP)
         return emit_loop(e, n, indent);
-    if (costs_nothing(e, n))
+    if (costs_nothing(e, n) || (n->op == OP_CAT && !concat_moves(e, n).any_moves)) {
+        parts_pass(e, n);
         return true;
+    }
     const Graph *body = n->op == OP_GROUP ? arg_get(n, "body").graph : NULL;
-    if (n->op == OP_CAT && !concat_moves(e, n).any_moves)
-        return true;
     Ports p = body ? group_ports(e, n, body) : node_ports(e, n);
     e->macs = node_cost(n);
     return body ? emit_group_node(e, n, body, &p, indent) : emit_bare(e, n, &p, indent);

@@ -11,8 +11,13 @@
 
 enum {
     LEAST_WORK = 1 << 14, /* in elements that are read or written: less is not split */
-    MACS_OF_ELEMENT = 8,  /* multiply-adds that take as long as one of these */
-    MANY = 4              /* an axis with this many pieces for each part divides well */
+    MOVE = 4,             /* elements that take as long as one that is moved without vectors */
+    MACS_OF_ELEMENT = 4,  /* multiply-adds that take as long as one of these */
+    FAR = 5,              /* elements that take as long as one of those that others made */
+    STORED = 2,           /* the same for an element of a constant */
+    EDGE = 1500,          /* and for a line of the cache that two threads write */
+    LINE = 16,            /* the floats of such a line */
+    NO_COST = 1 << 30     /* more than any */
 };
 
 void take_part_names(const Emit *e, NameSet *names)
@@ -42,12 +47,19 @@ void parts_start(Emit *e)
 
 /* -- which indices ----------------------------------------------------------------------------- */
 
+/* Returns the number of a value in the list; if it is not there, the number of items. */
+static int index_of(const Parts *p, const Value *v)
+{
+    int i = 0;
+    while (i < p->n && p->item[i].v != v)
+        i++;
+    return i;
+}
+
 static const CutValue *find(const Parts *p, const Value *v)
 {
-    for (int i = 0; p && i < p->n; i++)
-        if (p->item[i].v == v)
-            return &p->item[i];
-    return NULL;
+    const int i = p ? index_of(p, v) : 0;
+    return p && i < p->n ? &p->item[i] : NULL;
 }
 
 int part_axis(const Function *f, const Value *v)
@@ -65,15 +77,22 @@ static bool keeps_type(const Node *n, const Value *v)
            (a == ACCESS_POINTWISE || a == ACCESS_PRODUCT || a == ACCESS_WINDOW);
 }
 
-/* Notes what is needed of a value.  Returns false if two nodes need different things. */
+/* Notes what is needed of a value.  Returns false if two nodes need different things, unless one
+ * needs rows of images and the other the rows around them. */
 static bool need(Emit *e, Parts *p, Value *v, int axis, bool keeps)
 {
     Dim stride[MAX_RANK];
-    const CutValue *c = find(p, v);
-    if (c || p->n == MAX_CUT)
-        return c && c->axis == axis && c->keeps == (keeps || axis < 0);
-    CutValue *to = &p->item[p->n++];
-    *to = (CutValue){.v = v, .axis = axis, .whole = v->type, .keeps = keeps || axis < 0};
+    const int at = index_of(p, v);
+    CutValue *to = &p->item[at];
+    keeps |= axis < 0;
+    if (at < p->n && to->axis == 2 && axis == AXIS_AROUND) {
+        to->axis = axis;
+        to->keeps = true;
+    }
+    if (at < p->n || at == MAX_CUT)
+        return at < p->n && to->axis == axis && to->keeps == keeps;
+    p->n++;
+    *to = (CutValue){.v = v, .axis = axis, .whole = v->type, .keeps = keeps};
     if (axis >= 0) {
         type_strides(e, value_type(v), stride);
         to->stride = stride[axis];
@@ -84,8 +103,7 @@ static bool need(Emit *e, Parts *p, Value *v, int axis, bool keeps)
 /* Returns the type of the indices of a part.  It has the strides of the whole tensor. */
 static Type type_of_part(Emit *e, const Parts *p, Type t, int axis)
 {
-    Dim *dim = arena_alloc(e->a, (size_t)t.rank, sizeof *dim);
-    Dim *stride = arena_alloc(e->a, (size_t)t.rank, sizeof *stride);
+    Dim *dim = arena_alloc(e->a, 2 * (size_t)t.rank, sizeof *dim), *stride = dim + t.rank;
     assert(axis >= 0 && axis < t.rank);
     type_strides(e, t, stride);
     memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
@@ -106,13 +124,23 @@ static bool is_dense_only(const Node *n)
 }
 
 /* Returns whether the part is some columns of a product with a weight in blocks. */
-static bool has_blocks(Emit *e, const Node *n, const Value *y, int axis)
+static bool has_blocks(Emit *e, const Node *n, int axis)
 {
     Product p;
-    return y == n->out[0] && axis == y->type.rank - 1 && y->type.dtype == ETC_F32 &&
-           product_read(n, &p) && !p.is_batch && p.alpha == 1 && p.beta == 1 &&
-           c_type_is_dense(e, y->type) && type_is_static(p.w->type) && value_is_constant(p.w) &&
+    const Value *y = n->out[0];
+    return axis == y->type.rank - 1 && y->type.dtype == ETC_F32 && product_read(n, &p) &&
+           !p.is_batch && p.alpha == 1 && p.beta == 1 && type_is_static(p.w->type) &&
+           value_is_constant(p.w) &&
            weight_is_blocked(e, p.w, p.w->type.dim[p.is_rows ? 0 : 1].value);
+}
+
+/* Returns whether the part is some rows of the images of a convolution, whose core takes these. */
+static bool has_rows(Emit *e, const Node *n, int axis)
+{
+    Conv c;
+    return axis == 2 && n->op == OP_CONVOLUTION && conv_read(n, &c) &&
+           c_type_is_dense(e, c.x->type) && !winograd_rows(e, &c, n->out[0]) &&
+           !weight_is_bfloat(e, c.w);
 }
 
 static bool is_one(Dim d)
@@ -136,9 +164,11 @@ static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axi
         return true;
     if (value_is_constant(v))
         return is_first(v, axis) && !is_dense_only(n) && !p->merged;
-    if (p->merged > axis || (p->merged && !c_type_is_dense(e, v->type)))
+    const bool is_dense = c_type_is_dense(e, v->type);
+    if (p->merged > axis || (p->merged && !is_dense))
         return false;
-    return !is_dense_only(n) || has_blocks(e, n, v, axis) ||
+    return !is_dense_only(n) ||
+           (is_dense && v == n->out[0] && (has_blocks(e, n, axis) || has_rows(e, n, axis))) ||
            c_type_is_dense(e, type_of_part(e, p, v->type, axis));
 }
 
@@ -151,11 +181,17 @@ static bool has_kernel(const Node *n)
     return node_moves(n) || node_is_pointwise(n) || t == ETC_F32 || is_byte;
 }
 
-/* Whole blocks of output channels are computed together. */
-static int grain_of(const Node *n, int axis)
+/* Whole blocks of output channels or columns are computed together, and vectors of anything else
+ * but sums. */
+static int grain_of(const Node *n, const CutValue *y)
 {
     Conv c;
-    return axis == 1 && conv_read(n, &c) && c.groups == 1 ? TOGETHER : 1;
+    const Access a = node_access(n);
+    if (y->axis == 1 && conv_read(n, &c) && c.groups == 1)
+        return TOGETHER;
+    if (!is_one(y->stride) || a == ACCESS_ALONG)
+        return 1;
+    return a == ACCESS_PRODUCT ? TOGETHER : TOGETHER / 2;
 }
 
 /* access_range, if all merged axes are those of the operand in the same order. */
@@ -168,36 +204,46 @@ static int range_of(const Parts *p, const Node *n, int i, int axis)
     return k;
 }
 
-/* Notes what a node needs for the indices of its result that were noted before. */
+/* Notes what a node needs for the indices of its result that were noted before.  A stream computes
+ * those rows of a tensor between two convolutions that the part reads, so it may read any rows. */
 static bool need_operands(Emit *e, Parts *p, const Node *n)
 {
     const CutValue *y = find(p, n->out[0]);
-    if (!y || y->axis < 0 || !has_kernel(n) || !fits(e, p, n, y->v, y->axis))
+    if (!y || (y->axis < 0 && !p->is_stream) || !has_kernel(n) || !fits(e, p, n, y->v, y->axis))
         return false;
-    const int axis = y->axis, grain = grain_of(n, axis);
+    const int axis = y->axis, grain = grain_of(n, y);
     for (int i = 1; i < n->n_out; i++)
         if (!n->out[i]->type.is_none)
             return false;
     for (int i = 0; i < n->n_in; i++) {
-        int k = range_of(p, n, i, axis);
-        if (k == AXIS_NONE || !fits(e, p, n, n->in[i], k) || !need(e, p, n->in[i], k, keeps_type(n, n->in[i])))
+        Value *v = n->in[i];
+        const int inner = value_is_constant(v) ? AXIS_WHOLE : AXIS_AROUND;
+        const int k = axis >= 0 ? range_of(p, n, i, axis) : inner;
+        if (k == AXIS_NONE || !fits(e, p, n, v, k) || !need(e, p, v, k, keeps_type(n, v)))
             return false;
     }
     p->grain = grain > p->grain ? grain : p->grain;
     return true;
 }
 
+/* Returns whether several nodes of a body are no loops over elements. */
+static bool is_stream(const Emit *e, const Node *last)
+{
+    int anchors = 0;
+    for (const Node *n = last; n && n->graph != e->graph; n = n->prev)
+        anchors += !node_is_pointwise(n);
+    return anchors > 1;
+}
+
 /* Notes what a part along this axis of the result needs, with `merged` axes before it.  Returns
  * false if that is unknown. */
 static bool cut_along(Emit *e, Parts *p, const Node *last, Value *y, int axis, int merged)
 {
-    bool ok = true;
     *p = (Parts){.rows = c_dims_product(e, y->type.dim + axis - merged, merged + 1),
-                 .merged = merged, .grain = 1};
+                 .merged = merged, .grain = 1, .is_stream = is_stream(e, last)};
+    bool ok = axis == 2 || !p->is_stream;
     e->rows->hi = dim_upper(p->rows);
     need(e, p, y, axis, false);
-    if (is_one(p->item[0].stride))
-        p->grain = TOGETHER;
     for (const Node *n = last; n && ok; n = n->graph == e->graph ? NULL : n->prev)
         ok = need_operands(e, p, n);
     return ok;
@@ -205,67 +251,135 @@ static bool cut_along(Emit *e, Parts *p, const Node *last, Value *y, int axis, i
 
 /* -- whether ------------------------------------------------------------------------------------ */
 
-static int64_t work_of(const Emit *e, const Node *n)
+/* Returns the time that a node takes, in elements that are read or written. */
+static double work_of(const Emit *e, const Node *n, const Graph *body)
 {
-    int64_t all = e->macs / MACS_OF_ELEMENT;
-    for (int i = 0; i < n->n_in + n->n_out; i++) {
-        const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        int64_t count = type_numel(v->type);
-        if (!value_is_constant(v) && !add_ok(all, count, &all))
-            return INT64_MAX;
+    double all = (double)e->macs / MACS_OF_ELEMENT;
+    for (int i = 0; i < n->n_in + n->n_out; i++)
+        all += (double)type_numel((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type);
+    for (const Node *m = body ? body->first : n; m; m = body ? m->next : NULL) {
+        for (int i = 0; body && i < m->n_in; i++)
+            all += value_is_constant(m->in[i]) ? (double)type_numel(m->in[i]->type) : 0;
+        if (node_moves(m) && !node_is_pointwise(m))
+            all *= MOVE;
     }
     return all;
 }
 
-/* Sets the least and the most pieces; more than `many` count as so many. */
-static void count_pieces(const Parts *p, int64_t many, int64_t n[2])
+/* Returns the share of the largest part in the work, with this many rows. */
+static double largest_share(const Emit *e, const Parts *p, int64_t rows)
 {
-    dim_range(p->rows, &n[0], &n[1]);
-    for (int i = 0; i < 2; i++) {
-        n[i] = n[i] / p->grain + (n[i] % p->grain != 0);
-        n[i] = n[i] < many ? n[i] : many;
-    }
+    const int64_t n = e->o->parallel, pieces = rows / p->grain + (rows % p->grain != 0);
+    const int64_t most = (pieces / n + (pieces % n != 0)) * p->grain;
+    return most < rows ? (double)most / (double)rows : 1;
 }
 
-static bool has_product(Emit *e, const Node *last)
+/* Returns the axis of an item that parts cut; the first one with several indices if several are
+ * counted as one. */
+static int axis_cut(const Parts *p, const CutValue *c)
 {
-    bool any = false;
-    for (const Node *n = last; n; n = n->graph == e->graph ? NULL : n->prev)
-        any = any || node_access(n) == ACCESS_PRODUCT;
-    return any;
+    int axis = c->axis - p->merged;
+    if (c->axis < 0)
+        return c->axis == AXIS_AROUND ? 2 : c->axis;
+    while (axis < c->axis && is_one(c->whole.dim[axis]))
+        axis++;
+    return axis;
 }
 
-/* Chooses an axis that divides well whatever the sizes are, or else the one with the most pieces.
- * Products try columns first: each weight is then read in one part only. */
-static bool choose(Emit *e, Parts *best, const Node *last, Value *y)
+/* Returns the value in the graph around a node that its body knows as v; NULL: the node computes
+ * v. */
+static const Value *outer_of(const Node *n, const Graph *body, const Value *v)
 {
-    const int64_t many = MANY * (int64_t)e->o->parallel;
-    const int rank = y->type.rank;
-    int64_t most[2] = {1, 1}, n[2];
-    for (int i = has_product(e, last) ? -1 : 0; i < rank && most[0] < many; i++) {
-        const int axis = i < 0 ? rank - 1 : i;
+    for (int i = 0; body && i < body->n_in; i++)
+        if (body->in[i] == v)
+            return arg_list_value(n, "args", i);
+    return v->def && (body || v->def == n) ? NULL : v;
+}
+
+/* Returns the time that a thread takes to read what it did not write itself: constants and inputs,
+ * and what another thread has in its cache. */
+static double read_time(const Emit *e, const Parts *p, const Node *n, const Graph *body,
+                        const CutValue *c)
+{
+    const Value *outer = outer_of(n, body, c->v);
+    const int axis = axis_cut(p, c);
+    const double reads = (double)type_numel(c->whole) / (axis < 0 ? 1 : e->o->parallel);
+    if (!outer)
+        return 0;
+    if (!outer->def)
+        return STORED * reads;
+    return e->made_along[outer->index] == axis + 1 ? 0 : FAR * reads;
+}
+
+/* Returns how many times so many floats fill lines of the cache. */
+static int times_of_lines(Dim floats)
+{
+    int times = 1;
+    while (times < LINE && (floats.expr || floats.value * times % LINE))
+        times *= 2;
+    return times;
+}
+
+/* Returns the time that threads lose because the parts of a result meet within a line of the cache:
+ * once for each index of the axes before the cut one. */
+static double edge_time(Emit *e, const Parts *p)
+{
+    const CutValue *y = &p->item[0];
+    const Dim plane = dim_mul(e->method->program, p->rows, y->stride);
+    const double edges = (double)type_numel(y->whole) / (double)dim_upper(plane);
+    const bool meets = times_of_lines(plane) > 1 || p->grain < times_of_lines(y->stride);
+    return meets ? EDGE * edges : 0;
+}
+
+/* Returns the time of the largest part in that of the whole, if there are as few rows as possible. */
+static double cost_of(Emit *e, const Parts *p, const Node *n, const Graph *body, double work)
+{
+    int64_t least, most;
+    double more = edge_time(e, p);
+    dim_range(p->rows, &least, &most);
+    for (int i = 0; i < p->n; i++)
+        more += read_time(e, p, n, body, &p->item[i]);
+    return largest_share(e, p, most) < 1 ? largest_share(e, p, least) + more / work : NO_COST;
+}
+
+/* Chooses the axis along which the parts take the least time; of a product, the columns if that is
+ * equal. */
+static bool choose(Emit *e, Parts *best, const Node *n, const Graph *body, double work)
+{
+    Value *y = body ? body->out[0] : n->out[0];
+    best->cost = NO_COST;
+    for (int axis = y->type.rank - 1; axis >= 0; axis--)
         for (int merged = 0; merged <= axis; merged += axis ? axis : 1) {
             Parts p;
-            if (!cut_along(e, &p, last, y, axis, merged))
-                continue;
-            count_pieces(&p, many, n);
-            if (n[0] < most[0] || (n[0] == most[0] && n[1] <= most[1]))
-                continue;
-            memcpy(most, n, sizeof n);
-            *best = p;
+            bool ok = cut_along(e, &p, body ? body->last : n, y, axis, merged);
+            for (int i = 0, grain; ok && i < 2; i++) {
+                p.cost = cost_of(e, &p, n, body, work);
+                if (p.cost < best->cost)
+                    *best = p;
+                grain = times_of_lines(p.item[0].stride);
+                p.grain = grain > p.grain ? grain : p.grain;
+            }
         }
-    }
-    return most[1] > 1;
+    return best->cost < NO_COST;
+}
+
+void parts_pass(Emit *e, const Node *n)
+{
+    const int axis = e->made_along[first_operand(n)->index] - 1;
+    const bool is_same = axis < 0 || n->op == OP_CAT;
+    e->made_along[n->out[0]->index] = 1 + (is_same ? axis : access_axis(n, axis));
 }
 
 const Parts *parts_open(Emit *e, const Node *n, const Graph *body)
 {
+    double work;
     if (!e->o->parallel || (body && body->n_out != 1) || n->out[0]->type.rank < 1 ||
-        work_of(e, n) < LEAST_WORK)
+        (work = work_of(e, n, body)) < LEAST_WORK)
         return NULL;
     Parts *p = NEW(e->a, Parts, 1);
-    if (!choose(e, p, body ? body->last : n, body ? body->out[0] : n->out[0]))
+    if (!choose(e, p, n, body, work))
         return NULL;
+    e->made_along[n->out[0]->index] = 1 + axis_cut(p, &p->item[0]);
     e->rows->hi = dim_upper(p->rows);
     for (int i = 0; i < p->n; i++)
         if (!p->item[i].keeps)
@@ -279,18 +393,25 @@ void parts_close(const Parts *p)
         p->item[i].v->type = p->item[i].whole;
 }
 
-Type part_whole(const Function *f, const Value *v)
+const Type *part_whole(const Function *f, const Value *v)
 {
     const CutValue *c = find(f->parts, v);
-    return c ? c->whole : v->type;
+    return c ? &c->whole : &v->type;
+}
+
+const char *part_of_rows(Function *f, const Value *y, const char *all)
+{
+    if (part_axis(f, y) != 2)
+        return all;
+    function_note(f, y->type.dim[2]);
+    return "first, rows";
 }
 
 bool part_is_columns(const Function *f, const Value *y, Dim *row)
 {
-    const CutValue *c = find(f->parts, y);
-    const Type t = c ? c->whole : y->type;
-    *row = t.rank > 0 ? t.dim[t.rank - 1] : DIM(1);
-    return c && c->axis == t.rank - 1 && !f->parts->merged;
+    const Type *t = part_whole(f, y);
+    *row = t->rank > 0 ? t->dim[t->rank - 1] : DIM(1);
+    return f->parts && part_axis(f, y) == t->rank - 1 && !f->parts->merged;
 }
 
 /* -- printing ----------------------------------------------------------------------------------- */
@@ -305,11 +426,10 @@ static void put_first(Emit *e, Text *t, Dim stride)
     put(t, ")");
 }
 
-const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride)
+/* Returns "(array + first * stride)". */
+static const char *moved_to_first(Function *f, const char *array, Dim stride)
 {
     Text t = {.a = f->e->a};
-    if (part_axis(f, v) < 0)
-        return array;
     put(&t, "(%s + ", array);
     put_first(f->e, &t, stride);
     put(&t, ")");
@@ -317,10 +437,24 @@ const char *part_of_array(Function *f, const Value *v, const char *array, Dim st
     return t.s;
 }
 
+const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride)
+{
+    return part_axis(f, v) < 0 ? array : moved_to_first(f, array, stride);
+}
+
 const char *part_of_constant(Function *f, const Value *v, const char *array)
 {
     const CutValue *c = find(f->parts, v);
     return c ? part_of_array(f, v, array, c->stride) : array;
+}
+
+const char *part_rows_of(Function *f, const Value *v, Type *t)
+{
+    const char *all = function_pointer(f, v);
+    if (part_axis(f, v) != AXIS_AROUND)
+        return all;
+    *t = type_of_part(f->e, f->parts, *t, 2);
+    return moved_to_first(f, all, t->stride[2]);
 }
 
 static void put_port(Function *f, Text *t, const Value *v, bool is_out, int i)

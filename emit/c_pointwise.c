@@ -522,8 +522,9 @@ bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value
     l.nest = nest_new(f->e, root->type, l.n + 1);
     const char **pointer = NEW(f->e->a, const char *, l.n + 1);
     for (int k = 0; k < l.n; k++) {
-        nest_operand(f->e, &l.nest, k, value_type(l.operand[k]));
-        pointer[k] = function_pointer(f, l.operand[k]);
+        Type t = value_type(l.operand[k]);
+        pointer[k] = part_rows_of(f, l.operand[k], &t);
+        nest_operand(f->e, &l.nest, k, t);
     }
     nest_operand(f->e, &l.nest, l.n, root->type);
     nest_collapse(f->e, &l.nest);

@@ -345,14 +345,16 @@ static int product_range(const Node *n, const Value *v, int axis)
     return v->state && !is_column ? AXIS_WHOLE : pointwise_range(v, y, axis);
 }
 
-/* The axis is that of images or of channels.  An output channel needs all input channels, or those
- * of its group. */
+/* The axis is that of images, of rows of an image or of channels.  An output channel needs all input
+ * channels, or those of its group. */
 static int convolution_range(const Conv *c, const Value *v, const Value *y, int axis)
 {
     if (axis == 0 && c->x != c->w)
         return v == c->x ? 0 : AXIS_WHOLE;
-    if (axis != 1 || c->is_transposed || c->x == c->w)
+    if (c->is_transposed || c->x == c->w || axis > 2 || (axis == 2 && y->type.rank != 4))
         return AXIS_NONE;
+    if (axis == 2)
+        return v == c->x ? AXIS_AROUND : AXIS_WHOLE;
     if (v == c->x && c->groups == 1)
         return AXIS_WHOLE;
     if (c->groups > 1 && !dim_equal(y->type.dim[1], DIM(c->groups)))
@@ -398,7 +400,7 @@ static int range_of(const Node *n, const Value *v, int axis)
     switch (node_access(n)) {
     case ACCESS_POINTWISE:
         return node_is_pointwise(n) ? pointwise_range(v, n->out[0], axis) : AXIS_NONE;
-    case ACCESS_VIEW: case ACCESS_PERMUTE: case ACCESS_PART:
+    case ACCESS_VIEW: case ACCESS_PERMUTE: case ACCESS_PART: case ACCESS_MOVE:
         return moved_range(n, axis);
     case ACCESS_JOIN:
         return joined_range(n, v, axis);

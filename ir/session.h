@@ -69,7 +69,6 @@ struct Session {
     struct PartitionReport *partition; /* result: the decisions; NULL before pass partition */
     struct QuantJob *quant;            /* the job of pass quantize; NULL: there is none */
     bool shares_io;      /* --share-io: inputs and outputs of the C lie in its arena */
-    bool is_parallel;    /* --parallel: nodes of the C are split into parts that run at once */
     MemoryBanks ram;     /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
     MemoryBanks rom;     /* banks for constants of the C */
     bool large_first;    /* banks are filled with the largest values first */

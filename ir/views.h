@@ -249,8 +249,9 @@ RowAccess access_rows(const Node *n, int i, RowSplit s); /* s divides result 0 *
 
 /* Returns the axis of operand i along which a range of indices is needed to compute the same range
  * of result 0 along `axis`: the range is as long and begins at the same index.  AXIS_WHOLE: the
- * whole operand is needed; AXIS_NONE: it is unknown.  Sizes may be symbolic. */
-enum { AXIS_NONE = -1, AXIS_WHOLE = -2 };
+ * whole operand is needed; AXIS_AROUND: indices around such a range, as in a convolution; AXIS_NONE: it
+ * is unknown.  Sizes may be symbolic. */
+enum { AXIS_NONE = -1, AXIS_WHOLE = -2, AXIS_AROUND = -3 };
 int access_range(const Node *n, int i, int axis);
 
 /* The operator that takes a tensor, what replaces its view, and the view's arguments; the operator

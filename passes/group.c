@@ -206,8 +206,7 @@ bool pass_group(Graph *g, Arena *tmp, Diag *d)
         if (!is_bare(n))
             assign(&s, n);
     collect_members(&s);
-    if (!g->program->session->is_parallel) /* a stream is not split into parts */
-        stream_clusters(g, &s.uses, s.cluster, s.n, s.of, tmp);
+    stream_clusters(g, &s.uses, s.cluster, s.n, s.of, tmp);
     Value **inner = NEW(tmp, Value *, n_old + s.n), **with = NEW(tmp, Value *, 2 * n_old + 1);
     for (int c = s.n - 1; c >= 0; c--)
         if (s.cluster[c].n)

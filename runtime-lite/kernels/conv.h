@@ -398,4 +398,20 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
     }
 }
 
+/* Computes rows from .. from + rows - 1 of a convolution that is not transposed.  x holds the rows
+ * of its input from x_from on, and y starts with row `from`. */
+ETC_OUTLINE void etc_conv_rows(const float *x, const float *w, const float *bias, float *y,
+                               const EtcConv *geometry, int64_t x_from, int64_t from, int64_t rows,
+                               void *work)
+{
+    EtcConv g = *geometry;
+    const int64_t top = (from * g.sh) - g.ph, first = etc_max_i64(top, 0);
+    g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
+    g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
+    g.ih = etc_max_i64(g.ih - first, 0);
+    g.ph = first - top;
+    g.oh = rows;
+    etc_conv_f32(x + ((first - x_from) * g.iw), w, bias, y, &g, work);
+}
+
 #endif

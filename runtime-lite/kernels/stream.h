@@ -29,14 +29,10 @@ ETC_INLINE void etc_stage_rows(const EtcStage *s, const float *x, int64_t x_from
                                void *work)
 {
     EtcConv g = s->g;
-    const int64_t top = (from * g.sh) - g.ph, first = etc_max_i64(top, 0);
-    g.ih = etc_max_i64(s->g.ih - first, 0);
-    g.ph = first - top;
-    g.oh = to - from;
     g.x_plane = x_plane;
     g.y_plane = y_plane;
-    etc_conv_f32(x + ((first - x_from) * g.iw), s->w, s->bias, y + ((from - y_from) * g.ow), &g,
-                 work);
+    etc_conv_rows(x, s->w, s->bias, y + ((from - y_from) * g.ow), &g, x_from, from, to - from,
+                  work);
 }
 
 /* Drops the rows before `from` from the lines. */
@@ -69,37 +65,38 @@ ETC_INLINE void etc_stream_needs(const EtcStage *stage, int32_t n, int64_t *from
     }
 }
 
-/* Runs n stages on x and writes y, `rows` rows of y at a time.  `lines` has the lines of all stages
+/* Runs n stages on x and computes `count` rows of the last one's output from row `first` on, with
+ * which y starts, or as many as there are; `rows` at a time.  `lines` has the lines of all stages
  * but the last, one after the other. */
 ETC_OUTLINE void etc_stream_f32(const float *x, float *y, const EtcStage *stage, int32_t n,
-                                int64_t rows, float *lines, void *work)
+                                int64_t first, int64_t count, int64_t rows, float *lines, void *work)
 {
+    const int64_t end = etc_min_i64(first + count, stage[n - 1].g.oh);
     EtcLines l[ETC_MAX_STAGES];
     int64_t from[ETC_MAX_STAGES], to[ETC_MAX_STAGES];
-    const EtcConv *last = &stage[n - 1].g;
     for (int32_t i = 0; i < n; i++) {
         l[i].p = (i < (n - 1)) ? lines : y;
         l[i].from = 0;
         l[i].to = 0;
         lines += stage[i].g.groups * stage[i].g.oc * stage[i].room * stage[i].g.ow;
     }
-    for (int64_t row = 0; row < last->oh; row += rows) {
+    for (int64_t row = first; row < end; row += rows) {
         from[n - 1] = row;
-        to[n - 1] = etc_min_i64(row + rows, last->oh);
+        to[n - 1] = etc_min_i64(row + rows, end);
         etc_stream_needs(stage, n, from, to);
         for (int32_t i = 0; i < n; i++) {
             const EtcConv *g = &stage[i].g;
             const int is_last = i == (n - 1);
             const float *source = (i == 0) ? x : l[i - 1].p;
-            const int64_t first = (i == 0) ? 0 : l[i - 1].from;
+            const int64_t source_from = (i == 0) ? 0 : l[i - 1].from;
             const int64_t source_rows = (i == 0) ? g->ih : stage[i - 1].room;
             if (!is_last) {
                 etc_lines_slide(&stage[i], &l[i], from[i]);
             }
             const int64_t next = etc_max_i64(l[i].to, from[i]);
             if (next < to[i]) {
-                etc_stage_rows(&stage[i], source, first, source_rows * g->iw, l[i].p,
-                               is_last ? 0 : l[i].from,
+                etc_stage_rows(&stage[i], source, source_from, source_rows * g->iw, l[i].p,
+                               is_last ? first : l[i].from,
                                (is_last ? g->oh : stage[i].room) * g->ow, next, to[i], work);
                 l[i].to = to[i];
             }

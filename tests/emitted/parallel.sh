@@ -115,4 +115,4 @@ name=kws8
 trained 9 tiny_kws_dscnn --recipe int8 --calibrate words
 check "a microcontroller is refused" refused
 check "several models in one file" several
-finish 83
+finish 99
