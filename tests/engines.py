@@ -20,6 +20,7 @@ from pathlib import Path
 import yaml
 
 import tally
+from tree import copy_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tests/data"
@@ -76,10 +77,7 @@ def shell(line, work, expect=0, **env):
 def action_tree(args, folder):
     """The tree of the action, as GitHub fetches it."""
     if args.full:
-        folder.mkdir()
-        tree = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
-        run(["tar", "-C", ROOT, "--null", "-T", "-", "-cf", folder / "tree.tar"], input=tree.decode())
-        run(["tar", "-C", folder, "-xf", folder / "tree.tar"])
+        copy_tree(folder)
     else:
         (folder / "build").mkdir(parents=True)
         (folder / "build/etc").symlink_to(args.etc)

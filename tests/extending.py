@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import tally
+from tree import copy_tree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -74,18 +75,16 @@ def main():
     parser.add_argument("--counts")
     args = parser.parse_args()
     found = list(blocks(os.path.join(ROOT, "docs", "extending.md")))
-    tree = tempfile.mkdtemp(prefix="etc_extending_")
+    folder = tempfile.mkdtemp(prefix="etc_extending_")
+    copy = os.path.join(folder, "copy")
     try:
-        files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.split("\0")
-        for name in filter(None, files):
-            os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
-            shutil.copy2(os.path.join(ROOT, name), os.path.join(tree, name))
+        copy_tree(copy)
         changes = [b for b in found if b[0] == "diff"]
         for _, argument, lines in changes:
-            apply(tree, argument, lines)
-        n, failed = (1, 0) if args.apply else prove(tree, found)
+            apply(copy, argument, lines)
+        n, failed = (1, 0) if args.apply else prove(copy, found)
     finally:
-        shutil.rmtree(tree)
+        shutil.rmtree(folder)
     print(f"extending: {len(changes)} changes fit; {n - failed} passed, {failed} failed, 0 skipped")
     tally.append(args.counts, n - failed, failed, 0)
     return failed != 0
