@@ -366,7 +366,7 @@ bool emit_fc(Function *f, const Node *n, Clamp clamp)
                 .n = size_of(y, -1), .k = size_of(p.x, -1), .from_y = from_y};
     const bool is_blocked = set_weight(f, &p, &m);
     const bool is_columns = part_is_columns(f, y, &m.y_row);
-    m.is_in_blocks = (is_columns || is_blocked) && !dim_equal(m.m, DIM(1));
+    m.is_in_blocks = (is_columns || is_blocked) && dim_upper(m.m) > 1;
     put_product(f, &m, clamp, 4);
     if (is_scaled)
         put_scaled(f, n, &p);

@@ -398,6 +398,17 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
     }
 }
 
+/* Reduces the geometry of a convolution that is not transposed to its rows from .. from + rows - 1.
+ * Returns the first row of its input that these read. */
+ETC_INLINE int64_t etc_conv_cut(EtcConv *g, int64_t from, int64_t rows)
+{
+    const int64_t top = (from * g->sh) - g->ph, first = etc_max_i64(top, 0);
+    g->ih = etc_max_i64(g->ih - first, 0);
+    g->ph = first - top;
+    g->oh = rows;
+    return first;
+}
+
 /* Computes rows from .. from + rows - 1 of a convolution that is not transposed.  x holds the rows
  * of its input from x_from on, and y starts with row `from`. */
 ETC_OUTLINE void etc_conv_rows(const float *x, const float *w, const float *bias, float *y,
@@ -405,12 +416,9 @@ ETC_OUTLINE void etc_conv_rows(const float *x, const float *w, const float *bias
                                void *work)
 {
     EtcConv g = *geometry;
-    const int64_t top = (from * g.sh) - g.ph, first = etc_max_i64(top, 0);
     g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
-    g.ih = etc_max_i64(g.ih - first, 0);
-    g.ph = first - top;
-    g.oh = rows;
+    const int64_t first = etc_conv_cut(&g, from, rows);
     etc_conv_f32(x + ((first - x_from) * g.iw), w, bias, y, &g, work);
 }
 

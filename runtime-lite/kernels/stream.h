@@ -31,8 +31,9 @@ ETC_INLINE void etc_stage_rows(const EtcStage *s, const float *x, int64_t x_from
     EtcConv g = s->g;
     g.x_plane = x_plane;
     g.y_plane = y_plane;
-    etc_conv_rows(x, s->w, s->bias, y + ((from - y_from) * g.ow), &g, x_from, from, to - from,
-                  work);
+    const int64_t first = etc_conv_cut(&g, from, to - from);
+    etc_conv_f32(x + ((first - x_from) * g.iw), s->w, s->bias, y + ((from - y_from) * g.ow), &g,
+                 work);
 }
 
 /* Drops the rows before `from` from the lines. */

@@ -94,7 +94,7 @@ def tools(core):
 
 def is_measured(core):
     """Whether the compiler is the one that limits.txt, stated stacks and forecasts are for."""
-    return call(tools(core)[1], "-dumpversion").startswith("12.")
+    return call(tools(core)[1], "-dumpversion").strip().split(".")[0] == "12"
 
 
 def parts(model):
