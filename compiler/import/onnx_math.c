@@ -81,15 +81,18 @@ static bool is_ones(OnnxNode *n, int i)
     return v == 1;
 }
 
-/* x times ones that do not make it larger. */
+/* Returns looked-up rows that are multiplied by ones which do not make them larger; NULL: the product
+ * is another one.  (The weights of a norm may be ones too, and read_back needs their product.) */
 static Value *times_ones(OnnxNode *n)
 {
     Dim dim[MAX_RANK];
     if (n->row->op != OP_MUL_TENSOR || n->in->opset < 7 || !is_ones(n, 1))
         return NULL;
     Value *x = on_value(n, 0);
-    const Type t = x ? x->type : (Type){0}, ones = on_const(n, 1)->type;
-    int rank = x ? on_broadcast(n, t, ones, dim) : -1;
+    if (!x || !x->def || x->def->op != OP_EMBEDDING)
+        return NULL;
+    const Type t = x->type, ones = on_const(n, 1)->type;
+    int rank = on_broadcast(n, t, ones, dim);
     return rank == t.rank && t.dtype == ETC_F32 && dims_equal(dim, t.dim, rank) ? x : NULL;
 }
 
