@@ -460,9 +460,20 @@ static bool visit(Pass *s, Node *n)
     return true;
 }
 
-static void finish(Pass *s)
+static bool has_update(const Graph *g, const Value *target)
+{
+    int i = 0;
+    while (i < g->n_updates && g->update[i].target != target)
+        i++;
+    return i < g->n_updates;
+}
+
+/* Outputs and updates take the last values.  A tensor that is both written in place and updated is
+ * refused: which of the two values it keeps is not stated. */
+static bool finish(Pass *s)
 {
     Graph *g = s->g;
+    bool ok = true;
     for (int i = 0; i < g->n_out; i++) {
         Value *v = read(s, NULL, g->out[i]);
         if (v != g->out[i])
@@ -474,10 +485,14 @@ static void finish(Pass *s)
         Value *base = s->written[i];
         if (base->def)
             continue;
+        if (has_update(g, base))
+            ok = diag_error(s->d, (Loc){.file = g->program->name},
+                            "%%%s is written in place and has an update", base->name);
         if (base->state)
             base->state->kind = ST_MUTABLE;
         graph_add_update(g, base, alias_of(s, base)->current);
     }
+    return ok;
 }
 
 /* Two states that name the same bytes in the same way are one; a write to bytes that another
@@ -533,7 +548,5 @@ bool pass_functionalize(Graph *g, Arena *tmp, Diag *d)
         next = n->next;
         ok = visit(&s, n) && ok;
     }
-    if (ok)
-        finish(&s);
-    return ok;
+    return ok && finish(&s);
 }
