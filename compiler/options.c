@@ -574,21 +574,24 @@ static const char *near_flag(const Parser *p, const char *word)
     return did_you_mean(p, &n, "--");
 }
 
+/* Returns whether a flag has this name, or without is_long, this letter. */
+static bool is_named(const Flag *f, const char *name, bool is_long)
+{
+    return is_long ? !strcmp(f->name, name) : *name && f->letter == *name && !name[1];
+}
+
 static const Flag *find_flag(const Parser *p, const char *name, bool is_long)
 {
-    for (int i = 0; i < N_FLAGS; i++) {
-        const Flag *f = &flag_row[i];
-        bool is_it = is_long ? !strcmp(f->name, name) : f->letter == *name && !name[1];
-        if (is_it && takes(p, f))
-            return f;
-    }
+    for (int i = 0; i < N_FLAGS; i++)
+        if (is_named(&flag_row[i], name, is_long) && takes(p, &flag_row[i]))
+            return &flag_row[i];
     return NULL;
 }
 
-static bool unknown_flag(const Parser *p, const char *word, const char *name)
+static bool unknown_flag(const Parser *p, const char *word, const char *name, bool is_long)
 {
     for (int i = 0; i < N_FLAGS; i++)
-        if (!strcmp(flag_row[i].name, name) || (flag_row[i].letter == *name && !name[1]))
+        if (is_named(&flag_row[i], name, is_long))
             return usage(p, "etc %s takes no flag '%s'", command_row[p->o->command].name, word);
     return usage(p, "unknown flag '%s'%s", word, near_flag(p, name));
 }
@@ -708,7 +711,7 @@ static bool parse_flag(Parser *p, const char *word)
     }
     const Flag *f = find_flag(p, name, is_long);
     const char *value = !len || rest[len] ? rest + len + 1 : NULL;
-    return f ? set_flag(p, f, value) : unknown_flag(p, word, name);
+    return f ? set_flag(p, f, value) : unknown_flag(p, word, name, is_long);
 }
 
 static bool parse_word(Parser *p, const char *word, bool only_names)
