@@ -15,7 +15,8 @@ static const Node *made_by(const Node *reader, const char *operand)
     return arg_value(reader, operand)->def;
 }
 
-/* Returns whether v is one row of which each element is a sum, mean, maximum or minimum. */
+/* Returns the node that reduces axis 0 of a tensor to the one row v: to sums, means, maxima or minima.
+ * NULL: v is computed otherwise. */
 static const Node *reduction(const Value *v)
 {
     int64_t axis;
@@ -30,7 +31,7 @@ static const Node *reduction(const Value *v)
                : NULL;
 }
 
-/* Rows that are looked up become their table, and the indices. */
+/* If n looks rows up, sets the bag's table and its rows, which then are indices. */
 static bool look_up(Bag *b, const Node *n)
 {
     if (!n || n->op != OP_EMBEDDING || arg_value(n, "indices")->type.rank != 1)
@@ -40,6 +41,7 @@ static bool look_up(Bag *b, const Node *n)
     return true;
 }
 
+/* Reads v as one bag.  Returns false if it is none. */
 static bool read_bag(const Value *v, Bag *b)
 {
     Slice s;
