@@ -9,16 +9,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    LEAST_WORK = 1 << 14, /* in elements that are read or written: less is not split */
-    MOVE = 4,             /* elements that take as long as one that is moved without vectors */
-    MACS_OF_ELEMENT = 4,  /* multiply-adds that take as long as one of these */
-    FAR = 5,              /* elements that take as long as one of those that others made */
-    STORED = 2,           /* the same for an element of a constant */
-    EDGE = 1500,          /* and for a line of the cache that two threads write */
-    LINE = 16,            /* the floats of such a line */
-    NO_COST = 1 << 30     /* more than any */
-};
+/* Costs, in elements that are read or written. */
+static const double LEAST_WORK = 1 << 14; /* less is not split */
+static const double MOVE = 4;             /* an element that is moved without vectors */
+static const double MACS_OF_ELEMENT = 4;  /* multiply-adds that take as long as one element */
+static const double FAR = 5;              /* an element that others made */
+static const double STORED = 2;           /* an element of a constant */
+static const double EDGE = 1500;          /* a line of the cache that two threads write */
+static const double NO_COST = 1 << 30;    /* more than any */
+
+enum { LINE = 16 }; /* the floats of a line of the cache */
 
 void take_part_names(const Emit *e, NameSet *names)
 {
