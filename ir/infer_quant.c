@@ -283,11 +283,12 @@ bool infer_choose_affine(const Node *n, Type *out, Diag *d)
 
 bool infer_affine(const Node *n, Type *out, Diag *d)
 {
-    Type x;
+    Type x, scale, zero;
     Dim dim[MAX_RANK];
     int rank;
     bool undoes = arg_find(n, "input_dtype") >= 0;
-    if (!get_tensor(n, "input", &x, d) || !blocks(n, x, true, dim, &rank, d))
+    if (!get_tensor(n, "input", &x, d) || !get_tensor(n, "scale", &scale, d) ||
+        !get_optional(n, "zero_point", &zero, d) || !blocks(n, x, true, dim, &rank, d))
         return false;
     EtcDtype dtype = undoes ? dtype_of(n, "output_dtype", ETC_F32)
                             : dtype_of(n, "output_dtype", ETC_I8);

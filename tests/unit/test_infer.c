@@ -305,6 +305,15 @@ Test(infer, scales_of_channels_are_looked_at_where_they_are_known)
     }
 }
 
+Test(infer, qparams_of_blocks_are_tensors)
+{
+    expect_refusal("%q = torchao.quantize_affine.default(%x, [1, 4], 0.5, none, i8) : i8[%n,4] return %q",
+                   "scale is not a tensor");
+    expect_refusal("%s = aten.amax.default(%x, [1], true) : f32[%n,1] %q = "
+                   "torchao.quantize_affine.default(%x, [1, 4], %s, 0, i8) : i8[%n,4] return %q",
+                   "zero_point is not a tensor");
+}
+
 /* -- more messages --------------------------------------------------------------------- */
 
 Test(infer, attention_wants_masks_and_heads_that_fit)
