@@ -311,9 +311,9 @@ bool infer_var_mean(const Node *n, Type *out, Diag *d)
 static bool channel_vector(const Node *n, const char *name, Type x, Diag *d)
 {
     Type t;
-    if (!get_optional(n, name, &t, d) || t.is_none)
-        return t.is_none;
-    return (t.dtype == x.dtype && t.rank == 1 && dims_agree(n, t.dim[0], x.dim[1])) ||
+    if (!get_optional(n, name, &t, d))
+        return false;
+    return t.is_none || (t.dtype == x.dtype && t.rank == 1 && dims_agree(n, t.dim[0], x.dim[1])) ||
            diag_error(d, n->loc, "%s is %s, expected one per channel of %s", name,
                       type_text(program_of(n), t), type_text(program_of(n), x));
 }

@@ -330,6 +330,12 @@ Test(infer, attention_wants_masks_and_heads_that_fit)
                    "value has size 2, expected 3 of key's batch");
 }
 
+Test(infer, a_group_norm_has_no_number_as_bias)
+{
+    expect_refusal("%y = aten.group_norm.default(%x, 2, none, 0, 1e-05, true) : f32[%n,4] return %y",
+                   "bias is not a tensor");
+}
+
 Test(infer, a_packed_weight_has_columns_that_are_known)
 {
     expect_refusal("%w = aten.expand.default(%x, [1, -1, -1]) : f32[1,%n,4] "
