@@ -53,7 +53,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_WORK = 1 << 22 /* element operations of a call; loops may be endless */ };
+enum { MOST_WORK = 1 << 18 /* element operations of a call; loops may be endless */ };
 enum { MOST_STATE = 1 << 18, MOST_FILE = 4 << 20, MOST_MEMORY = 4 << 20, MAX_PASSES = 64 };
 enum { MOST_NODES = 64, MOST_COST = 1 << 22 /* multiply-adds */ };
 
