@@ -285,7 +285,7 @@ static inline void add_node(Graph *g, Draw *r, Diag *d)
         push_some(n, &s->arg[i], before, r);
     for (int i = 0; i < n_outs && i < MOST_OUTS; i++) /* where no rule infers, types stay these */
         node_add_out(n, arena_printf(g->program->arena, "new%u.%d", draw_below(r, 65536), i),
-                     n->n_in ? n->in[0]->type : (Type){0});
+                     n->n_in ? n->in[0]->type : type_tensor(g->program, ETC_F32, 0, NULL));
     if (!n_outs || n_outs > MOST_OUTS || !schema_check(n, d) || !op_infer(op)(n, type, d))
         return;
     for (int i = 0; i < n_outs; i++)
