@@ -972,6 +972,18 @@ def resized_open_doubles(x):
     return *one, *two, F.interpolate(x, (10, 5), mode="bilinear"), F.interpolate(x, (10, 5), mode="bilinear", align_corners=True)
 
 
+BIG = torch.tensor([5 << 60, 3 << 53, 12345678901234567, 9007199254740993, 77, 0, -1, -9007199254740993, -987654321987654321])
+
+
+@model(BIG, BIG.flip(0) // 1003 * 2 + 1, rnd(5), dynamic=(None, None, {0: Dim("n", min=2, max=9)}), more=[(BIG + 12, BIG // 77 * 2 + 1, rnd(7))])
+def integers_past_doubles(x, y, z):
+    """Integers of 64 bits are divided exactly, by numbers of either sign and by sizes that are open."""
+    n = z.shape[0]
+    parts = [f(x, by) for f in (torch.remainder, torch.fmod, torch.floor_divide) for by in (64, -1000003, y, n, -n)]
+    parts += [torch.div(x, by, rounding_mode="trunc") for by in (64, -1000003, y, n)]
+    return *parts, torch.gcd(x, y), x.int() % 7, x.int() % -7, (x.int() % 100).to(torch.uint8) % 7
+
+
 @model(rnd(2, 12), rnd(12, 2, seed=1), dynamic=({1: Dim("n", min=4, max=40)}, {0: Dim("m", min=8, max=40)}),
        more=[[rnd(2, 15, seed=2), rnd(9, 2, seed=3)], [rnd(2, 4, seed=4), rnd(40, 2, seed=5)]])
 def fourier_open_sizes(x, y):
