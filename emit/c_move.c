@@ -92,11 +92,12 @@ bool emit_expand(Function *f, const Node *n, Clamp clamp)
     return copy_as(f, n, DIM(0), nest.stride[0]);
 }
 
-static bool has_sign(Dim d)
+/* Returns an index of either sign as the element that it counts: at + size where it is negative. */
+static Dim counted_from_0(Function *f, Dim at, Dim size)
 {
-    int64_t lo, hi;
-    dim_range(d, &lo, &hi);
-    return lo >= 0 || hi < 0;
+    Program *p = f->e->method->program;
+    Dim is_negative = dim_min(p, dim_max(p, dim_sub(p, DIM(0), at), DIM(0)), DIM(1));
+    return add(f, at, mul(f, size, is_negative));
 }
 
 static bool emit_select(Function *f, const Node *n)
@@ -104,10 +105,9 @@ static bool emit_select(Function *f, const Node *n)
     Dim from[MAX_RANK], stride[MAX_RANK], at;
     Type t = value_type(arg_value(n, "self"));
     int d = axis(n, t.rank), k = 0;
-    if (!arg_dim(n, "index", &at) || !has_sign(at))
-        return function_refuse(f, n, "expects the index as a number of known sign");
-    if (dim_upper(at) < 0)
-        at = add(f, t.dim[d], at);
+    if (!arg_dim(n, "index", &at))
+        return function_refuse(f, n, "expects the index as a number");
+    at = counted_from_0(f, at, t.dim[d]);
     type_strides(f->e, t, from);
     for (int i = 0; i < t.rank; i++)
         if (i != d)

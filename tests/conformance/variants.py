@@ -972,6 +972,14 @@ def resized_open_doubles(x):
     return *one, *two, F.interpolate(x, (10, 5), mode="bilinear"), F.interpolate(x, (10, 5), mode="bilinear", align_corners=True)
 
 
+@model(rnd(5, 6), torch.tensor(2), dynamic=({0: Dim("n", min=3, max=9)}, None), more=[(rnd(3, 6, seed=1), torch.tensor(-3)), (rnd(9, 6, seed=2), torch.tensor(0))])
+def chosen_at_run_time(x, i):
+    """The sign of an index is known only at run time."""
+    k = i.item()
+    best = x.sum(1).argmax()
+    return x[k], x[:, k] * 2, x[best] - x[-1]
+
+
 BIG = torch.tensor([5 << 60, 3 << 53, 12345678901234567, 9007199254740993, 77, 0, -1, -9007199254740993, -987654321987654321])
 
 
