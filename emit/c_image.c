@@ -245,27 +245,23 @@ static bool cut_flip(Function *f, const Node *n, Cut *c)
     return true;
 }
 
-/* Cuts each axis that is rolled into two pieces.  If the size of an axis is symbolic, the shift
- * must not be greater than the smallest size that it may have. */
+/* Cuts each axis that is rolled into two pieces. */
 static bool cut_roll(Function *f, const Node *n, Cut *c)
 {
-    int64_t shift[MAX_RANK], axis[MAX_RANK], all[MAX_RANK] = {0};
+    Program *p = f->e->method->program;
+    int64_t axis[MAX_RANK];
+    Dim shift[MAX_RANK], all[MAX_RANK] = {DIM(0)};
     Type t = arg_value(n, "self")->type;
-    if (!arg_ints(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
+    if (!arg_dims(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
         arg_count(n, "shifts") != arg_count(n, "dims") || !t.rank)
-        return function_refuse(f, n, "expects constant shifts and dims");
-    for (int i = 0; i < arg_count(n, "shifts"); i++)
-        all[wrapped(axis[i], t.rank)] += shift[i];
+        return function_refuse(f, n, "expects shifts that follow from sizes, and constant dims");
+    for (int i = 0; i < arg_count(n, "shifts"); i++) {
+        Dim *by = &all[wrapped(axis[i], t.rank)];
+        *by = add(f, *by, shift[i]);
+    }
     for (int d = 0; d < t.rank; d++) {
-        int64_t lo, hi, by = all[d];
-        dim_range(t.dim[d], &lo, &hi);
-        if (!t.dim[d].expr && t.dim[d].value > 0)
-            by = (by % t.dim[d].value + t.dim[d].value) % t.dim[d].value;
-        if (t.dim[d].expr && (by > lo || by < -lo))
-            return function_refuse(f, n, "expects shifts less than the symbolic size");
-        if (!by || (!t.dim[d].expr && !t.dim[d].value))
-            continue;
-        Dim first = by > 0 ? DIM(by) : add(f, t.dim[d], DIM(by)), rest = sub(f, t.dim[d], first);
+        Dim first = dim_mod(p, all[d], dim_max(p, t.dim[d], DIM(1)));
+        Dim rest = sub(f, t.dim[d], first);
         c->count[d] = 2;
         c->piece[d][0] = (Piece){DIM(0), rest, first, 1};
         c->piece[d][1] = (Piece){first, DIM(0), rest, 1};
@@ -275,20 +271,21 @@ static bool cut_roll(Function *f, const Node *n, Cut *c)
 
 static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
 {
-    int64_t pad[6];
+    Program *p = f->e->method->program;
+    Dim pad[6];
     Type t = arg_value(n, "self")->type;
-    if (!arg_ints(n, "padding", pad, 6))
-        return function_refuse(f, n, "expects constant padding");
+    if (!arg_dims(n, "padding", pad, 6))
+        return function_refuse(f, n, "expects padding that follows from sizes");
     for (int i = 0; i < arg_count(n, "padding") / 2; i++) {
-        int d = t.rank - 1 - i;
-        int64_t lo = pad[2 * i], hi = pad[2 * i + 1], step = is_reflection ? -1 : 0;
-        int64_t before = lo > 0 ? lo : 0, cut = lo < 0 ? -lo : 0, behind = hi > 0 ? hi : 0;
-        Dim kept = sub(f, t.dim[d], DIM(cut + (hi < 0 ? -hi : 0)));
-        Dim last = sub(f, t.dim[d], DIM(is_reflection ? 2 : 1));
+        int d = t.rank - 1 - i, step = -is_reflection;
+        Dim lo = pad[2 * i], hi = pad[2 * i + 1];
+        Dim before = dim_max(p, lo, DIM(0)), behind = dim_max(p, hi, DIM(0));
+        Dim kept = sub(f, sub(f, n->out[0]->type.dim[d], before), behind);
+        Dim last = sub(f, t.dim[d], DIM(1 + is_reflection));
         c->count[d] = 3;
-        c->piece[d][0] = (Piece){DIM(0), DIM(is_reflection ? before : 0), DIM(before), step};
-        c->piece[d][1] = (Piece){DIM(before), DIM(cut), kept, 1};
-        c->piece[d][2] = (Piece){add(f, DIM(before), kept), last, DIM(behind), step};
+        c->piece[d][0] = (Piece){DIM(0), is_reflection ? before : DIM(0), before, step};
+        c->piece[d][1] = (Piece){before, sub(f, before, lo), kept, 1};
+        c->piece[d][2] = (Piece){add(f, before, kept), last, behind, step};
     }
     return true;
 }

@@ -61,11 +61,12 @@ bool infer_channel_shuffle(const Node *n, Type *out, Diag *d)
 bool infer_roll(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    int64_t shift[MAX_RANK], axis[MAX_RANK];
+    Dim shift[MAX_RANK];
+    int64_t axis[MAX_RANK];
     int count = arg_count(n, "shifts"), at;
     if (!get_tensor(n, "self", &x, d))
         return false;
-    if (!count || !arg_ints(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
+    if (!count || !arg_dims(n, "shifts", shift, MAX_RANK) || !arg_ints(n, "dims", axis, MAX_RANK) ||
         (arg_count(n, "dims") ? arg_count(n, "dims") : 1) != count)
         return diag_error(d, n->loc, "shifts and dims are not lists of equally many integers");
     for (int i = 0; i < arg_count(n, "dims"); i++)
@@ -102,22 +103,20 @@ static bool bordered(const Node *n, int axes, int64_t less, Type *out, Diag *d)
 {
     Program *p = program_of(n);
     Type x;
-    Dim dim[MAX_RANK];
-    int64_t pad[6];
-    if (axes < 1 || axes > 3 || arg_count(n, 1) != 2 * axes || !arg_ints(n, 1, pad, 6))
+    Dim dim[MAX_RANK], pad[6];
+    if (axes < 1 || axes > 3 || arg_count(n, 1) != 2 * axes || !arg_dims(n, 1, pad, 6))
         return diag_error(d, n->loc, "%s is not a list of pairs of integers", arg_name(n, 1));
     if (!get_rank(n, "self", axes + 1, axes + 2, &x, d))
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     for (int i = 0; i < axes; i++) {
-        Dim *to = &dim[x.rank - 1 - i];
-        int64_t lo = pad[2 * i], hi = pad[2 * i + 1], most = lo > hi ? lo : hi;
+        Dim *to = &dim[x.rank - 1 - i], most = dim_max(p, pad[2 * i], pad[2 * i + 1]);
         if (!dim_at_least(n, *to, DIM(1)))
             return diag_error(d, n->loc, "axis %d is empty", x.rank - 1 - i);
-        if (less != INT64_MAX && !dim_at_least(n, dim_sub(p, *to, DIM(less)), DIM(most)))
-            return diag_error(d, n->loc, "padding %" PRId64 " reaches past the input of size %s",
-                              most, dim_text(p, *to));
-        *to = dim_add(p, dim_add(p, *to, DIM(lo)), DIM(hi));
+        if (less != INT64_MAX && !dim_at_least(n, dim_sub(p, *to, DIM(less)), most))
+            return diag_error(d, n->loc, "padding %s reaches past the input of size %s",
+                              dim_text(p, most), dim_text(p, *to));
+        *to = dim_add(p, dim_add(p, *to, pad[2 * i]), pad[2 * i + 1]);
         if (!dim_at_least(n, *to, DIM(1)))
             return diag_error(d, n->loc, "padding leaves nothing of axis %d", x.rank - 1 - i);
     }

@@ -972,6 +972,17 @@ def resized_open_doubles(x):
     return *one, *two, F.interpolate(x, (10, 5), mode="bilinear"), F.interpolate(x, (10, 5), mode="bilinear", align_corners=True)
 
 
+@model(rnd(3, 10, 14), dynamic=({1: 2 * Dim("h", min=4, max=15), 2: 2 * Dim("w", min=4, max=15)},), more=[[rnd(3, 14, 26, seed=1)], [rnd(3, 18, 22, seed=2)]])
+def borders_of_open_width(x):
+    """Images filled up to multiples of 4, and rolled by halves of their sizes and by more than they have."""
+    h, w = x.shape[-2:]
+    p, q = (4 - w % 4) % 4, (4 - h % 4) % 4
+    filled = [F.pad(x, (0, p, 0, q), mode=m) for m in ("replicate", "constant", "reflect", "circular")]
+    filled += [F.pad(x, (q, p), mode="reflect"), F.pad(x, (w // 3, -3, 1, h // 5 - 2), "replicate")]
+    rolled = torch.fft.fftshift(x, (1, 2)), torch.roll(x, (w, 1, -h), (1, 2, 2)), torch.roll(x, h // 2), torch.roll(x, -29, 1)
+    return *filled, *rolled
+
+
 @model(rnd(5, 6), torch.tensor(2), dynamic=({0: Dim("n", min=3, max=9)}, None), more=[(rnd(3, 6, seed=1), torch.tensor(-3)), (rnd(9, 6, seed=2), torch.tensor(0))])
 def chosen_at_run_time(x, i):
     """The sign of an index is known only at run time."""
