@@ -972,6 +972,16 @@ def resized_open_doubles(x):
     return *one, *two, F.interpolate(x, (10, 5), mode="bilinear"), F.interpolate(x, (10, 5), mode="bilinear", align_corners=True)
 
 
+@model(rnd(1, 2, 6, 8), dynamic=(IMAGE,), more=[[rnd(1, 2, 9, 7, seed=1)], [rnd(1, 2, 30, 4, seed=2)]])
+def smooth_open_sizes(x):
+    """Resized to sizes whose ratio is open, and means of windows in three dimensions."""
+    h, w = x.shape[-2:]
+    y = F.interpolate(x, size=(2 * h, w // 2), mode="bilinear", antialias=True)
+    y = F.interpolate(y, size=(h, w + 3), mode="bicubic", antialias=True)
+    z = F.interpolate(x.double(), size=(h - 1, 7), mode="bilinear", antialias=True)
+    return y, z, F.adaptive_avg_pool3d(x, (1, 3, 5)), F.adaptive_avg_pool3d(x[None], (2, 4, None))
+
+
 @model(rnd(3, 10, 14), dynamic=({1: 2 * Dim("h", min=4, max=15), 2: 2 * Dim("w", min=4, max=15)},), more=[[rnd(3, 14, 26, seed=1)], [rnd(3, 18, 22, seed=2)]])
 def borders_of_open_width(x):
     """Images filled up to multiples of 4, and rolled by halves of their sizes and by more than they have."""
