@@ -426,19 +426,6 @@ static bool arguments(Scope *s, Node *n, const Json *inputs, Outs *outs)
     return ok;
 }
 
-/* Makes numbers below 0 bytes if the operand and the result are bytes: torch takes -1 for 255. */
-static void wrap_numbers(Node *n)
-{
-    const Schema *schema = node_schema(n);
-    if (!n->n_in || !n->n_out || n->in[0]->type.dtype != ETC_U8 || n->out[0]->type.dtype != ETC_U8)
-        return;
-    for (int i = 0; i < schema->n_args; i++) {
-        int64_t v;
-        if (schema->arg[i].type == SCH_SCALAR && arg_int(n, i, &v) && v < 0)
-            node_set_arg(n, i, (Arg){.kind = ARG_INT, .dim = DIM(v & 255)});
-    }
-}
-
 /* Torch accepts a vector as the weight of a linear layer, whose result then lacks the last axis. */
 static Node *with_matrix(Scope *s, Node *n)
 {
@@ -930,7 +917,7 @@ bool pt2_node(Scope *s, const Json *node)
         return pt2_each_element(s, n);
     ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {
-        wrap_numbers(n);
+        pt2_whole_numbers(n);
         graph_append(s->graph, n);
     }
     return ok;

@@ -294,6 +294,22 @@ OpId pt2_with_tensors(Arena *tmp, OpId op)
     return twin == OP_NONE ? op : twin;
 }
 
+void pt2_whole_numbers(Node *n)
+{
+    const Schema *schema = node_schema(n);
+    EtcDtype t = n->n_out ? n->out[0]->type.dtype : ETC_F32;
+    bool is_bytes = n->n_in && n->in[0]->type.dtype == ETC_U8 && t == ETC_U8;
+    bool is_made = !n->n_in && t == ETC_I64;
+    for (int i = 0; i < schema->n_args; i++) {
+        const Arg *a = &n->arg[i];
+        int64_t v;
+        bool is_cut = is_made && a->kind == ARG_FLOAT && a->f > -9e18 && a->f < 9e18;
+        bool is_negative = is_bytes && arg_int(n, i, &v) && v < 0;
+        if (schema->arg[i].type == SCH_SCALAR && (is_cut || is_negative))
+            node_set_arg(n, i, (Arg){.kind = ARG_INT, .dim = DIM(is_cut ? (int64_t)a->f : v & 255)});
+    }
+}
+
 bool pt2_fills(OpId op)
 {
     return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;

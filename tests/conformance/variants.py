@@ -1001,6 +1001,14 @@ def chosen_at_run_time(x, i):
     return x[k], x[:, k] * 2, x[best] - x[-1]
 
 
+@model(rnd(6), dynamic=({0: Dim("n", min=3, max=9)},), more=[(rnd(9),), (rnd(3),)])
+def whole_parts(x):
+    """Ranges and fills of integers take the whole parts of numbers."""
+    n = x.shape[0]
+    ranges = torch.arange(0, 3.5, dtype=torch.int64), torch.arange(0.9, 5.5, 1.7, dtype=torch.int64), torch.arange(0.1, -7.9, -4.0, dtype=torch.int64)
+    return *ranges, torch.arange(n, -n, -1.0, dtype=torch.int64), torch.full((2,), -2.7, dtype=torch.int64), x[torch.arange(0, n, 2.0, dtype=torch.int64)]
+
+
 BIG = torch.tensor([5 << 60, 3 << 53, 12345678901234567, 9007199254740993, 77, 0, -1, -9007199254740993, -987654321987654321])
 
 
