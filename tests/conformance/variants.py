@@ -1009,6 +1009,37 @@ def whole_parts(x):
     return *ranges, torch.arange(n, -n, -1.0, dtype=torch.int64), torch.full((2,), -2.7, dtype=torch.int64), x[torch.arange(0, n, 2.0, dtype=torch.int64)]
 
 
+def pairs(f):
+    """A function of complex numbers as one of their parts."""
+    def of_parts(*x):
+        return [torch.view_as_real(y.resolve_conj()) if y.is_complex() else y for y in f(*map(torch.view_as_complex, x))]
+    of_parts.__name__ = f.__name__
+    return of_parts
+
+
+@model(rnd(3, 3, 2), rnd(3, 3, 2, seed=1))
+@pairs
+def complex_moves(a, b):
+    parts = a.tril(), a.triu(1), a.diff(append=b), a.diag(), torch.diag_embed(a), a.fliplr(), a.flipud(), a.rot90(), torch.block_diag(a, b)
+    parts += torch.broadcast_to(a, (2, 3, 3)), a.sum_to_size(1, 3), F.pad(a, (1, 2), value=1.5), a.as_strided((2, 2), (1, 2)), a.diagonal_scatter(b[0])
+    i = torch.tensor([0, 2])
+    parts += a.index_add(0, i, b[:2]), a.index_copy(0, i, b[:2]), a.masked_scatter(a.real > 0, b), a.logical_not()
+    return *parts, *torch.meshgrid(a[0], b[0], indexing="ij"), *torch.broadcast_tensors(a, b[:1])
+
+
+@model(rnd(3, 3, 2), rnd(3, 3, 2, seed=1))
+@pairs
+def complex_formulas(a, b):
+    sums = torch.addcmul(a, a, b, value=0.5), torch.addcdiv(a, a, b), torch.addmm(a, a, b, beta=2.5), torch.addmv(a[0], a, b[0]), torch.addr(a, a[0], b[0])
+    sums += torch.addbmm(a, a[None], b[None]), torch.baddbmm(a[None], a[None], b[None], alpha=2.5), torch.ldexp(a, torch.tensor([1, 2, 0])), torch.cross(a, b, dim=1)
+    one = a.log2(), a.log10(), a.sinh(), a.cosh(), a.tanh(), a.tan(), a.sigmoid(), (a * 30).tanh(), (a * 0.01).tan()
+    products = a.prod(), a.prod(1), b.prod(0, keepdim=True), torch.cat([a, b, a]).prod(0), a.cumprod(0), torch.cat([a, b, a]).cumprod(0), torch.linalg.matrix_power(a, 3)
+    spread = a.var(), a.var(1), a.std(0, unbiased=False), torch.std(a), a.var((0, 1), keepdim=True)
+    solved = torch.linalg.solve(a, b, left=False), torch.linalg.solve(a, b[0])
+    slid = F.conv1d(a[None], b[:, :, None], b[0]), F.conv1d(a[None], b[:1, :, None].expand(1, 3, 2)), F.conv2d(a[None, None], b[None, None, :2, :2], a[0, :1], padding=1)
+    return *sums, *one, *products, *spread, *solved, *slid
+
+
 BIG = torch.tensor([5 << 60, 3 << 53, 12345678901234567, 9007199254740993, 77, 0, -1, -9007199254740993, -987654321987654321])
 
 
