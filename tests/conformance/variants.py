@@ -1040,6 +1040,11 @@ def complex_formulas(a, b):
     return *sums, *one, *products, *spread, *solved, *slid
 
 
+@model(half(4, 9), torch.tensor([-8.9, 12.0, 300.0, 60000.0, -0.004, 0.0]).half())
+def halves_rounded_once(x, y):
+    return [f(v).float() for v in (x, y, x.bfloat16() * 9) for f in (F.mish, torch.sinc, lambda v: torch.exp2(v.clamp(max=15)))]
+
+
 BIG = torch.tensor([5 << 60, 3 << 53, 12345678901234567, 9007199254740993, 77, 0, -1, -9007199254740993, -987654321987654321])
 
 
