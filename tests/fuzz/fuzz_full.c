@@ -324,7 +324,8 @@ static const char *put_inputs(const Graph *g, Arena *a)
     return all;
 }
 
-/* The C must compile without warnings, and the program must end with 0, or 1 where it refuses. */
+/* The C must compile without warnings, and the program must end with 0, or 1 where it refuses; or it
+ * has a loop that is endless. */
 static void run_c(const Graph *g, const CFiles *files, Arena *a)
 {
     const char *sources = "", *inputs = put_inputs(g, a), *cc = getenv("CC");
@@ -338,8 +339,8 @@ static void run_c(const Graph *g, const CFiles *files, Arena *a)
         a,
         "cd %s && %s -std=c99 -g -O0 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion "
         "-Wshadow -Wcast-qual -Werror -fsanitize=address,undefined -fno-sanitize-recover=all"
-        " -o m%s -lm > log 2>&1 || exit 2; export ASAN_OPTIONS=exitcode=9:detect_leaks=0; %s ./m%s "
-        "--output-dir out >> log 2>&1; [ $? -le 1 ] && rm -rf ./*",
+        " -o m%s -lm > log 2>&1 || exit 2; export ASAN_OPTIONS=exitcode=9:detect_leaks=0; %s timeout 10 ./m%s "
+        "--output-dir out >> log 2>&1; s=$?; { [ $s -le 1 ] || [ $s -eq 124 ]; } && rm -rf ./*",
         folder, cc ? cc : "cc", sources, inputs ? "" : ": ", inputs ? inputs : "");
     int status = system(command);
     if (status) {
