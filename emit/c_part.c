@@ -575,10 +575,10 @@ void put_workers(const Emit *e, Text *t)
 void emit_threads(const Emit *e, CFiles *out)
 {
     Text t = {.a = e->a}, wrapped = {.a = e->a};
-    const char *file = e->file, *stem = strrchr(e->o->stem, '/');
+    const char *file = e->file;
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
-        "/* %s_threads.c -- a pool of POSIX threads for %s.h.  Optional. */\n#include \"%s.h\"\n\n", file,
-        file, stem ? stem + 1 : e->o->stem);
+        "/* %s_threads.c -- a pool of POSIX threads for %s.h.  Optional. */\n", file, file);
+    put_include(e, &t);
     put_program(&t, "threads_program.h");
     put(&t, "int %s_threads_start(%s_threads *threads, int32_t n)\n{\n"
         "    threads->n = n;\n    threads->parallel_for = pool_run;\n    threads->pool = pool_start(n);\n"

@@ -7,6 +7,7 @@
 #include "emit/c_emit.h"
 #include "ir/escape.h"
 #include "ir/session.h"
+#include "ir/table.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,21 +307,35 @@ static void put_interface(Emit *e, Text *t)
     put(t, ");\n\n");
 }
 
+/* Writes NAME.h.  The value of the macro that guards it is a digest of its code, by which the
+ * other files recognize the header of another run. */
 static void emit_header(const CSource *s, CFiles *out)
 {
-    Text t = {.a = s->a}, wrapped = {.a = s->a};
+    Text body = {.a = s->a}, t = {.a = s->a}, wrapped = {.a = s->a};
     const char *guard = c_upper(s->a, s->model->file);
     put_title(s, &t, ".h");
     put_models(s, &t);
-    put(&t, " */\n#ifndef %s_H\n#define %s_H\n\n#include <stdint.h>\n\n"
-        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n", guard, guard);
+    put(&body, "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     if (s->model->o->parallel)
-        put_threads_type(s->model, &t);
+        put_threads_type(s->model, &body);
     for (int i = 0; i < s->n; i++)
-        put_interface(&s->model[i], &t);
-    put(&t, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+        put_interface(&s->model[i], &body);
+    const uint64_t no_secret[2] = {0};
+    const uint32_t digest = (uint32_t)table_hash(no_secret, body.s, body.n);
+    for (int i = 0; i < s->n; i++)
+        s->model[i].header = digest;
+    put(&t, " */\n#ifndef %s_H\n#define %s_H 0x%" PRIx32 "U\n\n%s"
+        "#ifdef __cplusplus\n}\n#endif\n\n#endif\n", guard, guard, digest, body.s);
     put_wrapped(&wrapped, t.s);
     c_file(s->a, out, ".h", &wrapped);
+}
+
+void put_include(const Emit *e, Text *t)
+{
+    const char *guard = c_upper(e->a, e->file), *header = base_name(e->o->stem);
+    put(t, "#include \"%s.h\"\n#if %s_H != 0x%" PRIx32 "U\n"
+        "#error \"%s.h was not written with this file: take both from one run of etc\"\n#endif\n\n",
+        header, guard, e->header, header);
 }
 
 /* -- NAME.c ---------------------------------------------------------------------------------- */
@@ -669,6 +684,7 @@ static const char *weight_files(const CSource *s, const CFiles *out)
     return files;
 }
 
+/* Writes NAME.h and NAME.c, once the code has told what the header says. */
 static bool emit_source(const CSource *s, CFiles *out)
 {
     Text code = {.a = s->a}, t = {.a = s->a}, constants = {.a = s->a};
@@ -678,10 +694,12 @@ static bool emit_source(const CSource *s, CFiles *out)
         if (!put_model(&e[i], &code, &constants, out))
             return false;
     }
+    emit_header(s, out);
     put_title(s, &t, ".c");
     put_models(s, &t);
     put_build(e, &t, weight_files(s, out));
-    put(&t, " */\n\n#include \"%s.h\"\n\n", base_name(e->o->stem));
+    put(&t, " */\n\n");
+    put_include(e, &t);
     if (e->o->freestanding)
         put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
     put_target(&t, e->target);
@@ -947,7 +965,6 @@ static bool emit_files(const CSource *s, CFiles *out)
         memory_tell(&e[i], out);
     out->layer = e->layer;
     out->n_layers = s->n == 1 ? e->n_layers : 0;
-    emit_header(s, out);
     for (int i = 0; i < n_targets; i++)
         if (is_variant(e, &target_row[i]))
             emit_variant(s, out, &target_row[i]);

@@ -130,6 +130,17 @@ states_are_apart() {
         cc -std=c99 $strict -O1 -c states.c -o states.o
 }
 
+# The arena of a header that was written for another core would have the wrong size.
+refuses_headers_of_other_runs() {
+    emit "$data/cnn_digits/model.pt2" --target cortex-m4 -o two.c && mv two.h m4.h &&
+        emit "$data/cnn_digits/model.pt2" --main --parallel 2 -o two.c && cc -fsyntax-only two*.c && cp m4.h two.h || return 1
+    for f in two.c two_avx2.c two_main.c two_threads.c; do
+        cc -fsyntax-only -fmax-errors=1 $f 2>err
+        grep '#error "two.h was not written with this file: take both from one run of etc"' err || return 1
+    done
+    cp two.c own.c && emit "$data/cnn_digits/model.pt2" --main --parallel 2 -o two.c && cmp two.c own.c && cc -fsyntax-only two.c
+}
+
 tells_all_and_writes_nothing() { # a fault of each model is told
     printf 'program "a" stage core method @f(%%x: f32[2]) { %%y = aten.nothing.default(%%x) : f32[2] return %%y }' >bad.etir
     ! "$etc" emit-c --model a=bad.etir --model b=missing.etir -o none.c 2>err
@@ -149,5 +160,6 @@ check "the same under ASan" mixed_has_same_bits "" $asan
 check "the same with weights in files" mixed_with_incbin
 check "two of them built by CMake" built_by_cmake
 check "two models with states" states_are_apart
+check "headers of other runs are refused" refuses_headers_of_other_runs
 check "faults of all models are told" tells_all_and_writes_nothing
 finish 1
