@@ -541,17 +541,17 @@ void put_part_call(Emit *e, const Function *f, const Ports *p, const char *name,
 void put_threads_type(const Emit *e, Text *t)
 {
     put(t,
-        "/* What may run parts of the work at once.  parallel_for calls part(argument, i) for each i "
-        "from 0 to\n * n - 1, in any order and on any thread, and returns when all have returned. */\n"
+        "/* Runs parts of the work at once.  parallel_for calls part(argument, i) for each i from 0 to\n"
+        " * n - 1, in any order and on any thread, and returns when all of these calls have. */\n"
         "typedef struct %s_threads {\n"
         "    int32_t n;  /* the parts of a piece of work: 1 to %d */\n"
         "    void *pool; /* for parallel_for */\n"
         "    void (*parallel_for)(void *pool, void (*part)(void *argument, int32_t i), void *argument,"
         "\n                         int32_t n);\n} %s_threads;\n\n", e->file, e->o->parallel, e->file);
     put(t,
-        "/* %s_threads.c has a pool of POSIX threads.  The first function starts n - 1 threads, which "
-        "wait for\n * work, and sets *threads.  It returns 0, or -1 and starts none.  The pool runs one "
-        "call at a time. */\n"
+        "/* A pool of POSIX threads.  The first function starts n - 1 threads, which wait for work, and\n"
+        " * sets *threads.  It returns 0, or -1 and starts none.  The pool runs one call at a time.\n"
+        " * Both functions are in %s_threads.c. */\n"
         "int %s_threads_start(%s_threads *threads, int32_t n);\n"
         "void %s_threads_stop(%s_threads *threads);\n\n", e->file, e->file, e->file, e->file, e->file);
 }
