@@ -10,22 +10,19 @@
 #include "compiler/etc_sources.h"
 #include <string.h>
 
-/* Returns the part of a path behind the folder; "": the path does not lie in the folder. */
-static const char *name_within(const char *folder, const char *path)
-{
-    size_t n = folder ? strlen(folder) : 0;
-    return n && !strncmp(path, folder, n) && path[n] == '/' ? path + n + 1 : "";
-}
-
-/* Returns the name of a file within the folder of samples or outputs, or "".  The key covers these
- * names, because they decide which sample belongs to which input, and which output to which
- * sample. */
+/* Returns the name of a file within the folder of samples, or within those of a bundle, or "".  The
+ * key covers these names, because they decide which sample belongs to which input, and which output
+ * to which sample.  A folder may be written with a final slash. */
 static const char *name_of_sample(const Options *o, const char *path, Arena *a)
 {
-    const char *name = name_within(o->calibrate, path);
-    if (o->bundle && !*name)
-        name = name_within(bundle_inputs(o, a), path);
-    return o->bundle && !*name ? name_within(bundle_outputs(o), path) : name;
+    const char *folder[] = {o->calibrate, o->bundle ? bundle_inputs(o, a) : NULL,
+                            o->bundle ? bundle_outputs(o) : NULL};
+    for (int i = 0; i < 3; i++) {
+        size_t n = folder[i] ? strlen(folder[i]) : 0;
+        if (n && !strncmp(path, folder[i], n) && (path[n] == '/' || folder[i][n - 1] == '/'))
+            return path + n + (path[n] == '/');
+    }
+    return "";
 }
 
 /* Returns whether the file is an input of --verify.  Such files do not change an output. */

@@ -156,6 +156,7 @@ Test(key, files_count_by_content_and_not_by_place)
     expect_keys("a.pt2", "c.pt2", false);
     sh("mkdir s t; cp " SAMPLE "s/x.npy; cp " SAMPLE "t/x.npy; cp a.pt2 e.pt2");
     expect_keys("a.pt2 --recipe int8 --calibrate s", "e.pt2 --recipe int8 --calibrate t", true);
+    expect_keys("a.pt2 --recipe int8 --calibrate s", "a.pt2 --recipe int8 --calibrate s/", true);
     sh("mv t/x.npy t/y.npy"); /* names say whose samples they are */
     expect_keys("a.pt2 --recipe int8 --calibrate s", "a.pt2 --recipe int8 --calibrate t", false);
 }
