@@ -727,7 +727,7 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
     if (p->o->command == CMD_RUNTIME)
         push(p, &p->o->models, word);
     else if (p->o->model)
-        return usage(p, "one model at a time; unexpected '%s'", word);
+        return usage(p, "one at a time, not '%s' and '%s'", p->o->model, word);
     p->o->model = word;
     return true;
 }

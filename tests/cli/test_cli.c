@@ -65,7 +65,7 @@ static const struct {
     {"compile m.pt2 -o x --main", "etc compile takes no flag '--main'"},
     {"compile", "a model is missing; usage: etc compile MODEL -o OUT.pte"},
     {"compile m.pt2", "-o is missing"},
-    {"compile a b -o x", "one model at a time; unexpected 'b'"},
+    {"compile a b -o x", "one at a time, not 'a' and 'b'"},
     {"compile '' -o x", "an empty word"},
     {"compile m.pt2 -o", "--output expects a value"},
     {"compile m.pt2 -o --json", "--output expects a value"},

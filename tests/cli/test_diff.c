@@ -149,7 +149,7 @@ Test(diff, what_cannot_be_compared_is_told)
     fails("diff a.etir b.etir --weights-b $DATA/none.pt2", 3, "none.pt2");
     fails("diff $DATA/add/model.pt2 $DATA/add/model.pt2 --data a.etir", 1, "neither model is one");
     fails("diff a.etir", 2, "two models are expected");
-    fails("diff a.etir b.etir b.etir", 2, "one model at a time");
+    fails("diff a.etir b.etir b.etir", 2, "one at a time");
     fails("diff a.etir b.etir --atol x", 2, "expects a number from 0 on");
     fails("diff a.etir b.etir --rtol=-1", 2, "expects a number from 0 on");
     fails("diff a.etir $DATA/add/model.etir", 1, "inputs");
