@@ -148,7 +148,6 @@ void messages_end(Messages *m);
 
 /* Reads lines that message_put_json wrote.  Any other line becomes an error with this text. */
 Message *messages_read(const char *lines, size_t n, Arena *a, int *count);
-void messages_print(const char *format, const Message *m, int n, Arena *a, FILE *out);
 
 /* -- pipeline.c -------------------------------------------------------------------------- */
 

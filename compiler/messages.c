@@ -225,7 +225,7 @@ static void put_sarif(const Message *m, int n, int number, Arena *a, FILE *out)
 
 /* -- printing ------------------------------------------------------------------------------ */
 
-void messages_print(const char *format, const Message *m, int n, Arena *a, FILE *out)
+static void messages_print(const char *format, const Message *m, int n, Arena *a, FILE *out)
 {
     bool is_sarif = !strcmp(format, "sarif"), is_github = !strcmp(format, "github");
     void (*put)(FILE *, const Message *) = strcmp(format, "json") ? message_put : message_put_json;

@@ -266,31 +266,6 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
     return c ? c->out[0] : NULL;
 }
 
-/* index(x, [none, .., index]) or index_put(x, [none, .., index], values) */
-Node *build_index(Rewrite *r, Node *at, Value *x, int64_t axis, Value *index, Value *values)
-{
-    assert(axis >= 0 && axis < x->type.rank);
-    Node *m = node_new(r->g, values ? OP_INDEX_PUT : OP_INDEX_TENSOR, at->loc);
-    Program *p = r->g->program;
-    Arg *item = NEW(p->arena, Arg, axis + 1);
-    Type t;
-    node_push(m, node_use(m, x));
-    for (int64_t i = 0; i <= axis; i++)
-        item[i] = i < axis ? (Arg){.kind = ARG_NONE} : node_use(m, index);
-    node_push(m, (Arg){.kind = ARG_LIST, .list = {item, (int)axis + 1}});
-    if (values) {
-        node_push(m, node_use(m, values));
-        node_push(m, (Arg){.kind = ARG_BOOL, .b = false});
-    }
-    const char *name = arena_numbered(p->arena, at->out[0]->name, ".", graph_number(r->g));
-    Value *v = node_add_out(m, name, at->out[0]->type);
-    if (!schema_check(m, r->d) || !op_infer(m->op)(m, &t, r->d))
-        return NULL;
-    value_set_type(v, t);
-    graph_insert(r->g, at, m);
-    return m;
-}
-
 static EtcDtype number_dtype(const Arg *a, Type other)
 {
     if (a->kind == ARG_FLOAT)

@@ -52,7 +52,7 @@ XValue x_sizes(Type t, Layout l)
     return v;
 }
 
-uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
+static uint32_t x_value(Lower *w, int rank, const uint32_t *dim)
 {
     assert(rank >= 0 && rank <= XNN_MAX_RANK);
     XValue v = {.dtype = w->real, .rank = rank, .external = XNN_NONE};

@@ -24,7 +24,6 @@ typedef struct Lower {
 } Lower;
 
 void axes_of(int rank, Layout l, int *axis);
-uint32_t x_value(Lower *w, int rank, const uint32_t *dim);
 uint32_t x_sized(Lower *w, const XValue *like); /* a value with the same sizes */
 XValue x_sizes(Type t, Layout l);
 uint32_t x_like(Lower *w, uint32_t id);
