@@ -19,8 +19,8 @@ static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
     }
     if (n_without)
         diag_warn(d, (Loc){.file = statistics_file(job->statistics)},
-                  "has no products of operands: %d node%s rounded without gptq; give the samples "
-                  "(--calibrate) for it",
+                  "has no products of operands: %d node%s rounded without gptq, for which a compile "
+                  "needs samples (--calibrate)",
                   n_without, n_without == 1 ? " is" : "s are");
 }
 
