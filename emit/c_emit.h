@@ -88,7 +88,6 @@ typedef struct Emit {
     Diag *d;
     const char *name, *upper; /* "keyword", "KEYWORD" */
     const char *file;         /* "lib" of lib.c and lib.h, as an identifier */
-    uint32_t header;          /* the digest of lib.h */
     const char *part;         /* "_keyword" in the names of this model's files if lib.c has several
                                * models; else "" */
     const char *inner;        /* the function that NAME_run calls */
@@ -455,8 +454,8 @@ void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_by
 /* Prints a header that is the fixed part of a program. */
 void put_program(Text *t, const char *header);
 /* Prints the #include of NAME.h, and a check that it is the one that was written in this run. */
-void put_include(const Emit *e, Text *t); /* c_source.c */
-bool emit_main(Emit *e, CFiles *out);     /* c_main.c: OUT_main.c */
+void put_include(const Emit *e, const CFiles *out, Text *t); /* c_source.c */
+bool emit_main(Emit *e, CFiles *out);                        /* c_main.c: OUT_main.c */
 /* c_build.c: adds the build files for all files so far.  e has the n models of the file. */
 void emit_build_files(const Emit *e, int n, CFiles *out);
 

@@ -452,7 +452,7 @@ bool emit_main(Emit *e, CFiles *out)
     Text t = {.a = e->a}, body = {.a = e->a};
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n#if !defined(_POSIX_C_SOURCE)\n"
         "#define _POSIX_C_SOURCE 200809L\n#endif\n");
-    put_include(e, &t);
+    put_include(e, out, &t);
     if (!put_body(e, &body))
         return false;
     if (strstr(body.s, "etc_")) /* sizes may use floordiv, mod, max, min of core.h */

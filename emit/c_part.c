@@ -578,7 +578,7 @@ void emit_threads(const Emit *e, CFiles *out)
     const char *file = e->file;
     put(&t, "/* SPDX-License-Identifier: 0BSD */\n"
         "/* %s_threads.c -- a pool of POSIX threads for %s.h.  Optional. */\n", file, file);
-    put_include(e, &t);
+    put_include(e, out, &t);
     put_program(&t, "threads_program.h");
     put(&t, "int %s_threads_start(%s_threads *threads, int32_t n)\n{\n"
         "    threads->n = n;\n    threads->parallel_for = pool_run;\n    threads->pool = pool_start(n);\n"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_LINES "/* SPDX-License-Identifier: 0BSD */\n/* "
 enum { POOL_ALIGN = 64 };
 
 /* The models of one file.  All have the same options, target and file names. */
@@ -201,24 +202,6 @@ static void put_library(Text *t, const char *library)
     put(t, ";\n * another machine may measure other ranges.\n *\n");
 }
 
-static void put_title(const CSource *s, Text *t, const char *suffix)
-{
-    const char *library = NULL;
-    put(t, "/* SPDX-License-Identifier: 0BSD */\n/* %s%s -- made by etc from ", s->model->file,
-        suffix);
-    for (int i = 0; i < s->n; i++) {
-        put(t, i ? ", " : "");
-        put_comment(t, base_name(s->model[i].p->name));
-        library = library ? library : s->model[i].p->session->fast_library;
-    }
-    put(t, "; do not edit.\n *\n");
-    if (library)
-        put_library(t, library);
-    put(t,
-        " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
-        " * and without warranty.\n");
-}
-
 static void put_ports(Emit *e, Text *t)
 {
     const Graph *g = e->method;
@@ -279,9 +262,22 @@ static void put_sizes(Emit *e, Text *t)
     }
 }
 
-/* Prints the part of a file's first comment that describes the models. */
-static void put_models(const CSource *s, Text *t)
+/* Prints what the first comments of NAME.h and NAME.c say alike, after the name of the file. */
+static void put_about(const CSource *s, Text *t)
 {
+    const char *library = NULL;
+    put(t, " -- made by etc from ");
+    for (int i = 0; i < s->n; i++) {
+        put(t, i ? ", " : "");
+        put_comment(t, base_name(s->model[i].p->name));
+        library = library ? library : s->model[i].p->session->fast_library;
+    }
+    put(t, "; do not edit.\n *\n");
+    if (library)
+        put_library(t, library);
+    put(t,
+        " * Everyone may use, copy, change and pass on this file for any purpose, without condition\n"
+        " * and without warranty.\n");
     for (int i = 0; i < s->n; i++) {
         if (s->n > 1)
             put(t, " *\n * %s_run\n", s->model[i].name);
@@ -309,33 +305,30 @@ static void put_interface(Emit *e, Text *t)
 
 /* Writes NAME.h.  The value of the macro that guards it is a digest of its code, by which the
  * other files recognize the header of another run. */
-static void emit_header(const CSource *s, CFiles *out)
+static void emit_header(const CSource *s, const char *about, CFiles *out)
 {
-    Text body = {.a = s->a}, t = {.a = s->a}, wrapped = {.a = s->a};
+    Text body = {.a = s->a}, t = {.a = s->a};
     const char *guard = c_upper(s->a, s->model->file);
-    put_title(s, &t, ".h");
-    put_models(s, &t);
     put(&body, "#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     if (s->model->o->parallel)
         put_threads_type(s->model, &body);
     for (int i = 0; i < s->n; i++)
         put_interface(&s->model[i], &body);
+    put(&body, "#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
     const uint64_t no_secret[2] = {0};
-    const uint32_t digest = (uint32_t)table_hash(no_secret, body.s, body.n);
-    for (int i = 0; i < s->n; i++)
-        s->model[i].header = digest;
-    put(&t, " */\n#ifndef %s_H\n#define %s_H 0x%" PRIx32 "U\n\n%s"
-        "#ifdef __cplusplus\n}\n#endif\n\n#endif\n", guard, guard, digest, body.s);
-    put_wrapped(&wrapped, t.s);
-    c_file(s->a, out, ".h", &wrapped);
+    out->header = (uint32_t)table_hash(no_secret, body.s, body.n);
+    put(&t, FIRST_LINES "%s.h%s */\n#ifndef %s_H\n#define %s_H 0x%" PRIx32 "U\n\n",
+        s->model->file, about, guard, guard, out->header);
+    put_wrapped(&t, body.s);
+    c_file(s->a, out, ".h", &t);
 }
 
-void put_include(const Emit *e, Text *t)
+void put_include(const Emit *e, const CFiles *out, Text *t)
 {
     const char *guard = c_upper(e->a, e->file), *header = base_name(e->o->stem);
     put(t, "#include \"%s.h\"\n#if %s_H != 0x%" PRIx32 "U\n"
         "#error \"%s.h was not written with this file: take both from one run of etc\"\n#endif\n\n",
-        header, guard, e->header, header);
+        header, guard, out->header, header);
 }
 
 /* -- NAME.c ---------------------------------------------------------------------------------- */
@@ -687,19 +680,19 @@ static const char *weight_files(const CSource *s, const CFiles *out)
 /* Writes NAME.h and NAME.c, once the code has told what the header says. */
 static bool emit_source(const CSource *s, CFiles *out)
 {
-    Text code = {.a = s->a}, t = {.a = s->a}, constants = {.a = s->a};
+    Text code = {.a = s->a}, t = {.a = s->a}, constants = {.a = s->a}, about = {.a = s->a};
     Emit *e = s->model;
     for (int i = 0; i < s->n; i++) {
         put(&code, i ? "\n" : "");
         if (!put_model(&e[i], &code, &constants, out))
             return false;
     }
-    emit_header(s, out);
-    put_title(s, &t, ".c");
-    put_models(s, &t);
+    put_about(s, &about);
+    emit_header(s, about.s, out);
+    put(&t, FIRST_LINES "%s.c%s", e->file, about.s);
     put_build(e, &t, weight_files(s, out));
     put(&t, " */\n\n");
-    put_include(e, &t);
+    put_include(e, out, &t);
     if (e->o->freestanding)
         put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
     put_target(&t, e->target);
