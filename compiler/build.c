@@ -209,7 +209,10 @@ static void print_methods(const Build *b, const Program *p, const char *name, in
     for (int i = 0; i < p->n_methods; i++) {
         printf("%s{\"name\": %s, ", comma(n + i),
                json_text(b->arena, name ? name : p->method[i]->name));
-        print_plan(plan_report(p->method[i], b->arena));
+        PlanReport r = plan_report(p->method[i], b->arena);
+        if (b->files.n_models)
+            r.scratch = b->files.scratch[n];
+        print_plan(r);
         putchar('}');
     }
 }
@@ -423,7 +426,7 @@ static bool build_c(Build *b)
         return false;
     bool ok = emit_planned(b, &c) && fill_otherwise(b, &c) &&
               banks_suffice(&b->files, b->program, b->diag);
-    b->plan.scratch = b->files.scratch;
+    b->plan.scratch = b->files.all_scratch;
     b->constants = b->files.constants;
     return ok;
 }

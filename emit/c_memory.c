@@ -210,15 +210,20 @@ static void add_missed(Emit *e, const Memory *m, CBank *b)
 
 void memory_tell(Emit *e, CFiles *out)
 {
-    out->scratch += e->scratch_bytes;
+    int64_t scratch = 0;
     out->constants += constant_bytes(e);
     out->n_fast += e->n_fast;
-    for (int i = 0; has_banks(e) && i < e->n_memories; i++) {
+    for (int i = 0; i < e->n_memories; i++) {
         const Memory *m = &e->memory[i];
+        scratch += m->bytes - m->values;
+        if (!has_banks(e))
+            break;
         CBank b = {.name = m->name, .size = m->size, .bytes = m->bytes, .values = m->values};
         add_missed(e, m, &b);
         PUSH(e->a, out->bank, out->n_banks, b);
     }
+    out->scratch[out->n_models++] = scratch;
+    out->all_scratch += scratch;
     for (int i = 0; i < e->p->session->rom.n; i++)
         PUSH(e->a, out->bank, out->n_banks, e->rom[i]);
 }
@@ -252,38 +257,27 @@ static void put_work_needs(Text *t, const Memory *m)
         put(t, " *              %" PRId64 " are working memory of kernels\n", m->work);
 }
 
-static void put_bank_needs(Text *t, const Memory *m)
+static void put_needs(const Emit *e, Text *t, const Memory *m)
 {
+    const char *of = has_banks(e) ? arena_printf(e->a, " of %" PRId64 " bytes", m->size) : "";
     if (!m->bytes)
-        put(t, " *   %-9s  none of %" PRId64 " bytes; NULL will do\n", m->name, m->size);
+        put(t, " *   %-9s  none%s; NULL will do\n", m->name, of);
     else
-        put(t, " *   %-9s  %" PRId64 " of %" PRId64 " bytes, %d-byte aligned\n", m->name, m->bytes,
-            m->size, POOL_ALIGN);
+        put(t, " *   %-9s  %" PRId64 "%s, %d-byte aligned\n", m->name, m->bytes,
+            *of ? of : " bytes", POOL_ALIGN);
     if (m->values)
-        put(t, " *              %" PRId64 " hold values\n", m->values);
-    put_work_needs(t, m);
-}
-
-static void put_arena_needs(Emit *e, Text *t)
-{
-    const Memory *m = e->memory;
-    if (!m->bytes)
-        put(t, " *   arena      none; NULL will do\n");
-    else
-        put(t, " *   arena      %" PRId64 " bytes, 64-byte aligned\n", m->bytes);
-    if (m->values)
-        put(t, " *              %" PRId64 " hold values, of which at most %" PRId64 " are live at "
-            "once\n", m->values, e->bound);
+        put(t, " *              %" PRId64 " hold values", m->values);
+    if (m->values && !has_banks(e))
+        put(t, ", of which at most %" PRId64 " are live at once", e->bound);
+    put(t, m->values ? "\n" : "");
     put_work_needs(t, m);
 }
 
 void put_memory_needs(Emit *e, Text *t)
 {
     put(t, " *\n");
-    if (!has_banks(e))
-        put_arena_needs(e, t);
-    for (int i = 0; has_banks(e) && i < e->n_memories; i++)
-        put_bank_needs(t, &e->memory[i]);
+    for (int i = 0; i < e->n_memories; i++)
+        put_needs(e, t, &e->memory[i]);
     if (has_banks(e))
         put(t, " *   all banks  at most %" PRId64 " bytes of values are live at once\n", e->bound);
     if (e->state_bytes)

@@ -975,7 +975,7 @@ bool emit_c(const CModel *model, int n, const COptions *o, Arena *a, CFiles *out
 {
     CSource s = {.model = NEW(a, Emit, n), .n = n, .a = a};
     bool ok = true, for_bytes = false;
-    *out = (CFiles){0};
+    *out = (CFiles){.scratch = NEW(a, int64_t, n)};
     for (int i = 0; i < n; i++) {
         if (model[i].p->n_methods != 1)
             return diag_unsupported(d, (Loc){.file = model[i].p->name},

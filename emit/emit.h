@@ -183,7 +183,9 @@ typedef struct CFiles {
     int n_layers;
     CBank *bank; /* those of --bank, banks of constants last; the caller checks that all fit */
     int n_banks;
-    int64_t scratch;   /* the bytes of the arena that are scratch memory of kernels */
+    int64_t *scratch;  /* by model: the bytes of its memory that hold no values, but scratch */
+    int n_models;
+    int64_t all_scratch;
     uint32_t header;   /* a digest of NAME.h, which the other files check */
     int64_t constants; /* the bytes of weights and of the initial values of states */
     int n_fast;        /* the convolutions that use Winograd's transforms */

@@ -417,6 +417,21 @@ Test(commands, success_tells_what_a_run_needs)
     cr_expect_not_null(strstr(ok("compile $DATA/add/model.pt2 -o m.pte -v").err, "lower bound"));
 }
 
+/* The rows of a matrix product for a Cortex-M need memory that lies behind the values. */
+Test(commands, scratch_is_what_the_arena_holds_beside_values)
+{
+    ok("emit-c $DATA/tiny_kws_dscnn/model.pt2 --recipe int8 --calibrate $DATA/tiny_kws_dscnn/input_0.npy "
+       "--target cortex-m4 -o kws.c --json > told");
+    size_t n;
+    const char *told = slurp("told", &n), *of_method = strstr(told, "\"methods\": ");
+    const char *macro = strstr(slurp("kws.h", &n), "#define KWS_ARENA_BYTES ");
+    cr_assert(of_method && macro);
+    const long long values = atoll(strstr(told, "\"arena\": ") + 9);
+    const long long scratch = atoll(strstr(told, "\"scratch\": ") + 11);
+    cr_expect(scratch > 0 && values + scratch == atoll(macro + 24), "%s", told);
+    cr_expect_eq(scratch, atoll(strstr(of_method, "\"scratch\": ") + 11), "%s", told);
+}
+
 static int count_of(const char *text, const char *word)
 {
     int n = 0;
