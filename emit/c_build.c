@@ -140,6 +140,8 @@ static void emit_cmake(Build *b, const char *folder)
         "target_compile_options(%s PRIVATE -O%d)\n", name, name, optimization(b));
     if (!b->model->o->freestanding)
         put(&t, "target_link_libraries(%s PUBLIC m)\n", name);
+    if (b->model->o->parallel)
+        put(&t, "target_link_options(%s PUBLIC -pthread)\n", name);
     for (const CFile *f = NULL; (f = next_file(b, f, is_assembly));)
         put(&t, "set_source_files_properties(%s%s PROPERTIES\n"
             "    OBJECT_DEPENDS \"${CMAKE_CURRENT_SOURCE_DIR}/%s%s.bin\")\n", b->file, f->suffix,
@@ -207,10 +209,10 @@ static void emit_meson(Build *b, const char *folder)
     put_files(b, &t, is_c, "'", "'", ", ");
     put(&t, ",\n  c_args : flags, override_options : ['optimization=%d'])\n"
         "%s_dep = declare_dependency(include_directories : include_directories('.'),\n"
-        "  link_with : %s_lib, compile_args : flags, link_args : flags%s)\n"
+        "  link_with : %s_lib, compile_args : flags, link_args : flags, dependencies : [%s%s])\n"
         "meson.override_dependency('%s', %s_dep)\n", optimization(b), name, name,
-        b->model->o->freestanding ? "" : ",\n  dependencies : cc.find_library('m', required : false)",
-        name, name);
+        b->model->o->parallel ? "dependency('threads')," : "",
+        b->model->o->freestanding ? "" : "\n  cc.find_library('m', required : false)", name, name);
     for (const CFile *f = NULL; (f = next_file(b, f, is_program));)
         put(&t, "executable('%s', '%s%s', dependencies : %s_dep,\n"
             "  build_by_default : false)\n", name_of_program(b, f), b->file, f->suffix, name);

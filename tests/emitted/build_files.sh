@@ -79,6 +79,12 @@ cmake_of_other_core() { # by the compiler of this machine
     cmake -G Ninja -S m4 -B m4/host && ninja -C m4/host && ! grep -q -- -mthumb m4/host/build.ninja
 }
 
+cmake_threads() { # a C library of its own may have the functions of threads
+    emit cm_threads/digits.c --main --parallel 2 --build-files cmake && cmake -G Ninja -S cm_threads -B cm_threads/build &&
+        ninja -C cm_threads/build digits_main && runs_right cm_threads/build/digits_main &&
+        grep -q 'LINK_FLAGS = .*-pthread' cm_threads/build/build.ninja
+}
+
 odd_name() { # a target is an identifier, a file is not
     emit odd/a.b-c.c --build-files cmake && cmake -G Ninja -S odd -B odd/build && ninja -C odd/build a_b_c
 }
@@ -95,6 +101,12 @@ END
         meson setup meson_app/build meson_app --werror && ninja -C meson_app/build app subprojects/digits/digits_main &&
         meson_app/build/app && runs_right meson_app/build/subprojects/digits/digits_main &&
         grep -q 'ARGS = .* -O3' meson_app/build/build.ninja
+}
+
+meson_threads() {
+    emit meson_threads/digits.c --main --parallel 2 --build-files meson && meson setup meson_threads/build meson_threads &&
+        ninja -C meson_threads/build digits_main && runs_right meson_threads/build/digits_main &&
+        grep -q 'LINK_ARGS = .*-pthread' meson_threads/build/build.ninja
 }
 
 meson_notices_weights() {
@@ -213,8 +225,10 @@ check "cmake: a library, a program and an application" cmake_library
 check "cmake: weights that change are built again" cmake_notices_weights
 check "cmake: a Cortex-M4 gets its flags" cmake_cross
 check "cmake: the compiler of a PC does not get them" cmake_of_other_core
+check "cmake: a pool of threads" cmake_threads
 check "cmake: a file's name that is no identifier" odd_name
 check "meson: a library, a program and an application" meson_library
+check "meson: a pool of threads" meson_threads
 check "meson: weights that change are built again" meson_notices_weights
 check "meson: a Cortex-M4 gets its flags" meson_cross
 check "meson: the compiler of a PC does not get them" meson_of_other_core
