@@ -355,7 +355,7 @@ static const char main_text[] =
     "            number++;\n"
     "            n_in = 0;\n"
     "        } else TAKE_THREADS{\n"
-    "            stop(\"unknown argument; known: --input, --next, --output-dirOTHER_FLAGS\", argv[i]);\n"
+    "            stop(\"unknown or without a value; known: --input, --next, --output-dirOTHER_FLAGS\", argv[i]);\n"
     "        }\n"
     "    }\n"
     "    return 0;\n"
