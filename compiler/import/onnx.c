@@ -117,7 +117,8 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
     if (!onnx_dtype(t->elem_type, &dtype))
         return diag_unsupported(o->diag, loc, "has ONNX's element type %d", t->elem_type);
     if (!t->shape || t->shape->n_dim > MAX_RANK)
-        return diag_unsupported(o->diag, loc, t->shape ? "has more than 16 axes" : "has no rank");
+        return diag_unsupported(o->diag, loc, t->shape ? "has more than 16 axes"
+                                               : "has no rank: export the model with shapes of inputs");
     for (int i = 0; i < (int)t->shape->n_dim; i++) {
         const Onnx__Dimension *d = t->shape->dim[i];
         const char *param = d->has_param ? onnx_text(o, d->param) : "";
@@ -283,7 +284,8 @@ static const char *advice(const char *op)
     return "";
 }
 
-/* Operators that no row is of, with their opset, and how many nodes there are of each. */
+/* Operators that no row is of, with their opset or "another domain", and how many nodes there are
+ * of each. */
 typedef struct Unknown {
     Table count;
     const char **op;
@@ -304,14 +306,17 @@ static bool find_unknown(Onnx *o, Unknown *u, Onnx__Node *const *node, size_t n,
             PUSH(o->tmp, u->function, u->n_functions, f);
         if (f || onnx_row(op, opset))
             continue;
-        op = arena_printf(o->tmp, "%s of opset %" PRId64, op, opset);
+        op = onnx_is_default(node[i]->domain)
+                 ? arena_printf(o->tmp, "%s of opset %" PRId64, op, opset)
+                 : arena_printf(o->tmp, "%s of another domain", op);
         if (!table_at_text(&u->count, op)->number++)
             PUSH(o->tmp, u->op, u->n, op);
     }
     return true;
 }
 
-/* Returns the length of NAME in "NAME of opset N"; NAME comes from the file and may be anything. */
+/* Returns the length of NAME in "NAME of opset N" or "NAME of another domain"; NAME comes from the
+ * file and may be anything. */
 static size_t name_length(const char *op)
 {
     size_t n = strlen(op);

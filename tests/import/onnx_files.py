@@ -138,7 +138,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "opset": (simple([RELU], opset=3), "opset 3 is not read", 4),
     "unknown": (simple([node("Frobnicate", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Zap", ["b"], ["y"], "ai.x")]),
                 "(Frobnicate): the operator of opset 17 is not supported, in 2 nodes", 4),
-    "unknown_too": (simple([node("Frobnicate", ["x"], ["a"]), node("Zap", ["a"], ["y"], "ai.x")]), "ai.x::Zap", 4),
+    "unknown_too": (simple([node("Frobnicate", ["x"], ["a"]), node("Zap", ["a"], ["y"], "ai.x")]), "(ai.x::Zap): the operator of another domain is not supported, in 1 node", 4),
     "factor": (simple([node("LayerNormalization", ["x", "w"], ["y"])], constants=[tensor("w", f32(2, 3))]),
                "has factors of more axes than are normalized", 4),
     "factor_length": (simple([node("LayerNormalization", ["x", "w"], ["y"], axis=0)], constants=[tensor("w", f32(4))]),
