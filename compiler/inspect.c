@@ -339,8 +339,9 @@ static void text_onnx_ends(const char *what, const OnnxEnd *e, int n)
 
 static void text_onnx(const Options *o, const OnnxAbout *m)
 {
-    say(stdout, "%s: ONNX of IR version %lld, by %s %s\n", o->model, (long long)m->ir_version,
-        *m->producer ? m->producer : "an unknown producer", m->producer_version);
+    say(stdout, "%s: ONNX of IR version %lld, by %s%s%s\n", o->model, (long long)m->ir_version,
+        *m->producer ? m->producer : "an unknown producer", *m->producer_version ? " " : "",
+        m->producer_version);
     for (int i = 0; i < m->n_opsets; i++)
         say(stdout, "  opset %lld of %s\n", (long long)m->opset[i].number, m->opset[i].key);
     text_onnx_ends("input", m->in, m->n_in);
