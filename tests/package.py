@@ -67,11 +67,14 @@ files = etc.emit_c(digits / "model.pt2", name="digits", main=True)
 assert {"digits.c", "digits.h", "digits_main.c"} <= set(files)
 int8 = etc.compile(digits / "model.pt2", recipe="int8", samples=[x])
 assert len(int8) < len(pte)
+assert etc.compile(digits / "model.pt2", recipe="int8", samples=digits / "input_0.npy") == int8
+assert numpy.array_equal(etc.run(pte, x)[0], etc.run(pte, [x])[0])
 for bad, kind in ((digits / "missing.pt2", "io"), (digits / "manifest.json", "model")):
     try:
         etc.compile(bad)
     except etc.Error as e:
         assert e.code in (1, 3) and e.messages and e.messages[0].fault == kind, (e.code, e.messages)
+        assert kind != "io" or "missing.pt2" in str(e), e
     else:
         raise AssertionError(bad)
 """
@@ -96,6 +99,16 @@ for n in (1, 5, 16):
     assert numpy.allclose(etc.run(pte, [a, b])[0], net(a, b).detach().numpy(), atol=1e-6)
 int8 = etc.compile(net, (x, y), recipe="int8", samples=[(torch.randn(3, 8), torch.randn(3, 4)) for _ in range(8)])
 assert numpy.abs(etc.run(int8, [x, y])[0] - wanted).max() < 0.1
+net.train()
+etc.check(net, (x, y))
+assert net.training and net.layer.training
+class Times(torch.nn.Module):
+    def forward(self, x, k):
+        return x * k
+assert numpy.array_equal(etc.run(Times(), [x, 3])[0], (x * 3).numpy())
+halves = torch.arange(8, dtype=torch.bfloat16)
+doubled = torch.from_numpy(etc.run(Times(), [halves, 2])[0]).view(torch.bfloat16)
+assert torch.equal(doubled, halves * 2)
 class Random(torch.nn.Module):
     def forward(self, x):
         return x + torch.rand_like(x)

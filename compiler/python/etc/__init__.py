@@ -60,7 +60,8 @@ class Message:
     source: str | None = None  # FILE:LINE of the model's Python
 
     def __str__(self) -> str:
-        at = f"{self.source}: " if self.source else ""
+        at = self.source or (self.file if self.fault == "io" else None)
+        at = f"{at}: " if at else ""
         node = f"node '{self.node}' ({self.op}): " if self.node else ""
         return f"{at}{self.kind}: {node}{self.message}"
 
@@ -75,13 +76,15 @@ class Error(Exception):
 
 
 def compile(model: Model, example_inputs: Sequence[Any] | None = None, *, backend: str | None = None,
-            recipe: str | os.PathLike[str] | None = None, samples: Iterable[Any] | None = None,
+            recipe: str | os.PathLike[str] | None = None,
+            samples: Iterable[Any] | str | os.PathLike[str] | None = None,
             dims: Dims | None = None, flags: Flags = ()) -> bytes:
     """Returns the .pte file of a model.
 
     backend: who is offered the model's parts, as "xnnpack"; recipe: how to quantize, a preset or a file (docs/quantization.md);
-    samples: for recipes that calibrate, each an array, or a sequence or mapping of arrays, one for each input; dims: sizes that
-    are open, by a dimension's name or by "INPUT.AXIS", as a Dim, a pair of bounds or a number; flags: of the command `compile`.
+    samples: for recipes that calibrate, each an array, or a sequence or mapping of arrays, one for each input; or a path that
+    `--calibrate` takes; dims: sizes that are open, by a dimension's name or by "INPUT.AXIS", as a Dim, a pair of bounds or a
+    number; flags: of the command `compile`.
     """
     with _Job(model, example_inputs, dims) as job:
         out = job.folder / "out.pte"
@@ -92,7 +95,8 @@ def compile(model: Model, example_inputs: Sequence[Any] | None = None, *, backen
 
 
 def emit_c(model: Model, example_inputs: Sequence[Any] | None = None, *, name: str = "model", main: bool = False,
-           target: str | None = None, recipe: str | os.PathLike[str] | None = None, samples: Iterable[Any] | None = None,
+           target: str | None = None, recipe: str | os.PathLike[str] | None = None,
+           samples: Iterable[Any] | str | os.PathLike[str] | None = None,
            dims: Dims | None = None, flags: Flags = ()) -> dict[str, bytes]:
     """Returns the C files of a model, by their names: NAME.c, NAME.h, with `main` NAME_main.c, and what else it needs.
 
@@ -119,13 +123,17 @@ def check(model: Model, example_inputs: Sequence[Any] | None = None, *, dims: Di
 def run(model: Model | bytes, inputs: Sequence[Any], *, dims: Dims | None = None, flags: Flags = ()) -> list[numpy.ndarray]:
     """Returns the outputs of a .pte (a path, or what compile() returned), or of a model compiled on the fly.
 
-    inputs: arrays or tensors, or numbers, in order.
+    inputs: arrays or tensors, or numbers, in order; or one array or tensor.  A bfloat16 is an uint16 with its bits, and a float
+    of 8 bits an uint8.
     """
     import numpy
     with _Job(model, inputs, dims) as job:
-        for i, value in enumerate(inputs):
-            path = job.folder / f"input_{i}.npy"
-            numpy.save(path, _array(value))
+        for i, value in enumerate(_many(inputs)):
+            path: Any = job.folder / f"input_{i}.npy"
+            if value is None or isinstance(value, (bool, int, float, str)):
+                path = f"value:{json.dumps(value)}"
+            else:
+                numpy.save(path, _array(value))
             job.arguments += ["--input", path]
         out = job.folder / "out"
         job.call("run", "--output-dir", out, *flags)
@@ -165,7 +173,7 @@ class _Job(contextlib.AbstractContextManager["_Job"]):
         if isinstance(model, torch.nn.Module):
             if example_inputs is None:
                 raise TypeError("a module needs example inputs beside it")
-            model = torch.export.export(model.eval(), tuple(example_inputs), dynamic_shapes=_shapes(model, example_inputs, dims))
+            model = _exported(model, tuple(_many(example_inputs)), dims)
         if not isinstance(model, torch.export.ExportedProgram):
             raise TypeError(f"a model is {type(model).__name__}, expected a path, an ExportedProgram or a module")
         path = self.folder / "model.pt2"
@@ -176,9 +184,11 @@ class _Job(contextlib.AbstractContextManager["_Job"]):
         if value is not None:
             self.arguments += [flag, value]
 
-    def quantize(self, recipe: str | os.PathLike[str] | None, samples: Iterable[Any] | None) -> None:
+    def quantize(self, recipe: str | os.PathLike[str] | None, samples: Iterable[Any] | str | os.PathLike[str] | None) -> None:
         self.option("--recipe", recipe)
-        if samples is not None:
+        if isinstance(samples, (str, os.PathLike)):
+            self.arguments += ["--calibrate", samples]
+        elif samples is not None:
             folder = self.folder / "samples"
             folder.mkdir()
             for i, sample in enumerate(samples):
@@ -234,8 +244,30 @@ def _shapes(module: torch.nn.Module, inputs: Sequence[Any], dims: Dims) -> Any:
     return tuple(shapes) if any(shapes) else None
 
 
+def _exported(module: torch.nn.Module, inputs: tuple[Any, ...], dims: Dims) -> torch.export.ExportedProgram:
+    """Exports a module as it infers; afterwards it trains again if it did."""
+    import torch
+    trains = [part for part in module.modules() if part.training]
+    try:
+        return torch.export.export(module.eval(), inputs, dynamic_shapes=_shapes(module, inputs, dims))
+    finally:
+        for part in trains:
+            part.training = True
+
+
+def _many(values: Any) -> Any:
+    """The values, of which one array or tensor may stand alone."""
+    return [values] if hasattr(values, "__array__") else values
+
+
 def _array(value: Any) -> Any:
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    if not hasattr(value, "detach"):
+        return value
+    import torch
+    value = value.detach().cpu()
+    if value.dtype.is_floating_point and value.dtype not in (torch.float16, torch.float32, torch.float64):
+        value = value.view({1: torch.uint8, 2: torch.uint16}[value.element_size()])
+    return value.numpy()
 
 
 def _save_sample(path: Path, sample: Any) -> None:
