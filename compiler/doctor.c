@@ -361,5 +361,9 @@ bool command_doctor(const Options *o, Arena *a, Diag *d)
         look_at(&x, &x.method[i]);
     }
     print_all(&x);
+    if (x.version > runtime_version(RUNTIME_NEWEST))
+        diag_warn(d, (Loc){.file = o->model},
+                  "etc knows no ExecuTorch after " RUNTIME_NEWEST ", and takes --runtime %s for it",
+                  x.runtime);
     return conclude(&x);
 }

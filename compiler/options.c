@@ -547,7 +547,7 @@ static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
 static bool is_version(const Parser *p, const Flag *f, const char *value)
 {
     return runtime_version(value) > 0 ||
-           usage(p, "--%s expects a version from " RUNTIME_FIRST " on, not '%s'", f->name, value);
+           usage(p, "--%s expects a version from " RUNTIME_FIRST " on, like 1.2 or 1.2.0, not '%s'", f->name, value);
 }
 
 /* -- parsing ----------------------------------------------------------------------------- */

@@ -98,6 +98,13 @@ Test(doctor, tells_what_no_runtime_has)
     cr_expect_not_null(strstr(r.err, "--ops"), "%s", r.err);
 }
 
+Test(doctor, says_which_versions_it_does_not_know)
+{
+    const char *unknown = "knows no ExecuTorch after 1.4.1";
+    cr_expect_not_null(strstr(ok("doctor " OFFICIAL "off_add.pte --runtime 9.9").err, unknown));
+    cr_expect_null(strstr(ok("doctor " OFFICIAL "off_add.pte --runtime 1.3").err, unknown));
+}
+
 Test(doctor, refuses_what_is_no_pte)
 {
     fails("doctor $DATA/add/model.pt2", 1, "is not a .pte");
