@@ -163,27 +163,11 @@ static Symbol *find_symbol(const Program *p, const char *name, size_t len)
     return NULL;
 }
 
-/* Returns the first input axis whose size is the symbol, as " (input.axis)"; "": there is none. */
-static const char *axis_of_symbol(const Program *p, const Symbol *s)
-{
-    const Symbol *found;
-    int64_t scale, offset;
-    for (int m = 0; m < p->n_methods; m++)
-        for (int i = 0; i < p->method[m]->n_in; i++) {
-            const Value *v = p->method[m]->in[i];
-            for (int k = 0; k < v->type.rank; k++)
-                if (dim_is_linear(v->type.dim[k], &found, &scale, &offset) && found == s &&
-                    scale == 1 && offset == 0)
-                    return arena_printf(p->arena, " (%s.%d)", v->name, k);
-        }
-    return "";
-}
-
 static void list_symbols(const Program *p, Diag *d)
 {
     for (int i = 0; i < p->n_syms; i++) {
         const Symbol *s = p->sym[i];
-        const char *axis = axis_of_symbol(p, s);
+        const char *axis = program_axis(p, s);
         if (s->hi == INT64_MAX)
             diag_note(d, "the model has the symbolic size '%s'%s, %lld or more", s->name, axis,
                       (long long)s->lo);

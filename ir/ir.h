@@ -213,6 +213,8 @@ struct Program {
 Program *program_new(Arena *a, const char *name);
 Graph *graph_new(Program *p, const char *name);
 Symbol *program_symbol(Program *p, const char *name, int64_t lo, int64_t hi);
+/* Returns the first input axis whose size is the symbol, as " (input.axis)"; "": there is none. */
+const char *program_axis(const Program *p, const Symbol *s);
 
 /* Makes a state with a storage of its own.  `data` is not copied and may be NULL. */
 State *program_state(Program *p, StateKind kind, const char *name, const char *fqn, Type type,

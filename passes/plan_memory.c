@@ -31,8 +31,8 @@ static void check_symbol(const Symbol *s, void *ctx)
         return;
     b->told[s->index] = true;
     b->ok = diag_error(b->d, (Loc){.file = b->p->name},
-                       "size %%%s has no upper bound: give it one with --dim %s=LO..HI", s->name,
-                       s->name);
+                       "size %%%s%s has no upper bound: give it one with --dim %s=LO..HI", s->name,
+                       program_axis(b->p, s), s->name);
 }
 
 static void check_type(Type t, void *ctx)
