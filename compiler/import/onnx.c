@@ -1,8 +1,8 @@
-/* onnx.c -- an ONNX file as a Program: its inputs, its nodes in their order, its outputs.
+/* onnx.c -- reads an ONNX file as a Program: its inputs, its nodes in their order, its outputs.
  *
- * Nothing that the file declares of values but of inputs is believed: types come from the
- * operators' infer rules.  Constants become states when a node reads them as tensors; where they
- * are arguments (sizes, axes, factors) they stay lists, see onnx_fold.c. */
+ * Of the types that the file declares, only those of inputs are used: all others come from the
+ * infer rules of the operators.  A constant becomes a state when a node reads it as a tensor; where
+ * it is an argument (a size, an axis, a factor) it stays a list, see onnx_fold.c. */
 #include "compiler/import/onnx.h"
 #include <inttypes.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The name with '_' for each character that the IR's names do not have. */
+/* Returns the first 60 characters of a text, with '_' for each that names of the IR do not have,
+ * and 'v' in front if the first one is no letter. */
 static char *as_name(Arena *a, const char *text)
 {
     enum { MOST = 60 };
@@ -41,7 +42,7 @@ static char *as_name(Arena *a, const char *text)
     return name;
 }
 
-/* A stem's item in the table is the number that its next name tries. */
+/* The item of a stem in the table is the number that is tried for its next name. */
 const char *onnx_unique(Onnx *o, const char *text)
 {
     Arena *a = o->program->arena;
@@ -79,15 +80,16 @@ static ImportDim *told_size(const Onnx *o, const char *name)
     return NULL;
 }
 
-/* Sizes of one name are one symbol.  Those without a name, or with the name "?" that Paddle's
- * exporter gives to all that it does not know, have that of the input and the axis. */
+/* Returns the size of an axis that the file leaves open: the number that --dim gives, or a symbol.
+ * Sizes of one name are one symbol.  A size without a name, or with the name "?" that Paddle's
+ * exporter gives to all sizes that it does not know, has a name made of the input and the axis. */
 static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
 {
     bool is_named = param && *param && strcmp(param, "?") != 0;
     const char *key = is_named ? param : arena_numbered(o->tmp, input, ".", axis);
     ImportDim *told = told_size(o, arena_numbered(o->tmp, input, ".", axis));
     told = told ? told : told_size(o, key);
-    told = told ? told : told_size(o, as_name(o->tmp, key)); /* the name in messages */
+    told = told ? told : told_size(o, as_name(o->tmp, key)); /* as messages spell it */
     if (told)
         told->is_taken = true;
     if (told && told->lo == told->hi)
@@ -133,7 +135,7 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
            diag_error(o->diag, loc, "its sizes overflow");
 }
 
-/* Makes the constant of an input that --bind sets. */
+/* Makes the constant of an input that --bind sets.  NULL: an error was reported. */
 static OnnxConst *bound(Onnx *o, Loc loc, ImportBind *b, Type type)
 {
     OnnxConst *c = NEW(o->tmp, OnnxConst, 1);
@@ -174,7 +176,7 @@ static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
     if (!name)
         return false;
     Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
-    if (onnx_find(s, name)) /* an initializer: a default that nobody overrides */
+    if (onnx_find(s, name)) /* it is an initializer, a default that nothing overrides */
         return true;
     if (!input_type(o, loc, in, name, &type))
         return false;
@@ -227,8 +229,8 @@ bool onnx_is_default(ProtobufCBinaryData domain)
     return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
 }
 
-/* The name of a node's operator, which begins with its domain unless that is the default one.
- * NULL: reported. */
+/* Returns the name of a node's operator, which begins with its domain unless that is the default
+ * one.  NULL: an error was reported. */
 static const char *operator_name(Onnx *o, const Onnx__Node *node)
 {
     const char *op = onnx_text(o, node->op_type), *domain = onnx_text(o, node->domain);
@@ -284,8 +286,8 @@ static const char *advice(const char *op)
     return "";
 }
 
-/* Operators that no row is of, with their opset or "another domain", and how many nodes there are
- * of each. */
+/* The operators that no row is of, with their opset or "another domain", and how many nodes there
+ * are of each. */
 typedef struct Unknown {
     Table count;
     const char **op;

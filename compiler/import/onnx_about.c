@@ -40,7 +40,8 @@ static bool take_file(About *b, const Onnx__Tensor *t)
         const Onnx__Entry *e = t->external_data[i];
         if (!take_text(b, e->key, &key) || !take_text(b, e->value, &name))
             return false;
-        TableItem *at = table_at_text(&b->seen, arena_printf(a, "/%s", name)); /* no operator's name */
+        TableItem *at = table_at_text(&b->seen, arena_printf(a, "/%s", name)); /* no operator has
+                                                                                * such a name */
         if (!strcmp(key, "location") && !at->number++)
             PUSH(a, b->to->file, b->to->n_files, name);
     }

@@ -49,7 +49,7 @@ static Numbers typed_field(const Onnx__Tensor *t, EtcDtype dtype)
     }
 }
 
-/* The low bytes of each number, as this machine, whose lowest byte comes first, has them. */
+/* Returns the low bytes of each number.  On this machine the lowest byte comes first. */
 static const uint8_t *narrowed(Arena *a, Numbers f, size_t size)
 {
     assert(size <= f.size);
@@ -76,7 +76,7 @@ static bool decimal(ProtobufCBinaryData text, int64_t *out)
     return text.len > 0;
 }
 
-/* A component of the path is "..". */
+/* Returns whether a component of the path is "..". */
 static bool leads_up(const char *name)
 {
     for (const char *s = name; (s = strstr(s, "..")); s++)
@@ -143,7 +143,8 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
         return external_data(o, loc, t, c);
     if (t->has_mapped_size || t->has_raw_data) {
         uint64_t n = t->has_mapped_size ? t->mapped_size : t->raw_data.len;
-        uint8_t *copy = arena_bytes(o->program->arena, t->raw_data.len + 1); /* outlives the messages */
+        uint8_t *copy = arena_bytes(o->program->arena, t->raw_data.len + 1); /* it outlives the
+                                                                              * messages */
         if (t->raw_data.len) /* an empty field has no address */
             memcpy(copy, t->raw_data.data, t->raw_data.len);
         c->data = t->has_mapped_size ? o->data + t->mapped_at : copy;
@@ -157,7 +158,7 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
            diag_error(o->diag, loc, "a constant has %zu numbers, expected %" PRId64, f.n, count);
 }
 
-/* Integers that share bytes, the first in the lowest bits, get a byte each. */
+/* Unpacks integers that share bytes, the first in the lowest bits, into a byte each. */
 static bool find_packed(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
 {
     int64_t count = type_numel(c->type), each = 8 / c->bits, bytes = count / each + (count % each > 0);
@@ -175,7 +176,7 @@ static bool find_packed(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
     return true;
 }
 
-/* Kernels rely on it that a bool is 0 or 1. */
+/* Reports a bool that is neither 0 nor 1.  Kernels rely on these two values. */
 static bool check_bools(Onnx *o, Loc loc, const OnnxConst *c)
 {
     for (int64_t i = 0; c->type.dtype == ETC_BOOL && i < c->n_bytes; i++)
@@ -311,7 +312,8 @@ static Value *closed_value(OnnxNode *n, const OnnxList *l)
     return onnx_const_value(o, "sizes", &c);
 }
 
-/* Open sizes are tensors that `full` makes, one behind the other. */
+/* Returns a list as a tensor.  If it has open sizes, `full` makes a tensor of each number, and
+ * these are joined. */
 Value *onnx_list_value(OnnxNode *n, const OnnxList *l)
 {
     if (is_closed(l))

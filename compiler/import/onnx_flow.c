@@ -1,8 +1,8 @@
-/* onnx_flow.c -- functions, branches and loops of ONNX.
+/* onnx_flow.c -- reads functions, branches and loops of ONNX.
  *
  * The nodes of a function, of a branch that is known at import, and of a loop with few turns
- * replace the node.  Any other branch or loop becomes a nested graph of the IR, which sees
- * nothing from outside: values of outer graphs that its nodes read become its inputs. */
+ * replace the node.  Any other branch or loop becomes a nested graph of the IR, which sees nothing
+ * from outside: values of outer graphs that its nodes read become its inputs. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
@@ -11,7 +11,8 @@ enum { MAX_CALLS = 32, MAX_TURNS = 256, MAX_OUTPUTS = 1024 };
 
 /* -- names ------------------------------------------------------------------------------------- */
 
-/* The graph's own value for one of outer graphs, which it takes as an input. */
+/* Returns the graph's own value for one of an outer graph.  The first time, it becomes an input of
+ * the graph. */
 static Value *taken(OnnxScope *s, const char *name, Value *outer)
 {
     Onnx *o = s->in;
@@ -65,7 +66,7 @@ OnnxValue *onnx_find(OnnxScope *s, const char *name)
     return captured(s, name, v);
 }
 
-/* The elements of a name as a list.  NULL: not known. */
+/* Returns the elements of a value as a list; NULL: they are not known. */
 static const OnnxList *list_of(Onnx *o, OnnxValue *v)
 {
     if (!v->list && v->constant)
@@ -211,7 +212,8 @@ static Value **joined(Onnx *o, Nested b[2], int *count)
     return all;
 }
 
-/* The results of a node of nested graphs, typed as those of `of`. */
+/* Gives a node of nested graphs results with the types of outputs first .. first + count - 1 of
+ * `of`.  They are outputs 0 .. count - 1 of n. */
 static bool give_results(OnnxNode *n, Node *made, const Graph *of, int first, int count)
 {
     assert(first >= 0 && first + count <= of->n_out);
@@ -226,7 +228,7 @@ static bool give_results(OnnxNode *n, Node *made, const Graph *of, int first, in
 
 /* -- branches ---------------------------------------------------------------------------------- */
 
-/* A scalar that decides. */
+/* Casts v, which decides whether something goes on, to t and makes it a scalar. */
 static Value *decider(OnnxNode *n, Value *v, EtcDtype t)
 {
     v = on_cast(n, v, t);
@@ -301,8 +303,8 @@ static OnnxValue *known_number(OnnxNode *n, EtcDtype t, int64_t v)
     return made;
 }
 
-/* One turn in a scope of its own; its body has `given` as its first inputs.  `first` of its outputs
- * are neither carried nor rows, and are left in `out`. */
+/* Reads one turn in a scope of its own; `given` are the first inputs of its body.  `first` of its
+ * outputs are neither carried nor rows, and are left in `out`. */
 static bool turn(OnnxNode *n, Turns *l, OnnxScope *s, OnnxValue *const *given, size_t n_given,
                  size_t first, OnnxValue **out)
 {
@@ -322,7 +324,8 @@ static bool turn(OnnxNode *n, Turns *l, OnnxScope *s, OnnxValue *const *given, s
     return true;
 }
 
-/* Row k of all turns, beside each other along an axis of their own. */
+/* Joins row k of all turns along an axis of their own, which becomes axis `axis` of the result;
+ * is_back: the last turn comes first. */
 static OnnxValue *stacked(OnnxNode *n, const Turns *l, size_t k, int64_t axis, bool is_back)
 {
     int turns = l->rows ? l->n_rows / (int)l->rows : 0, at;
@@ -363,8 +366,8 @@ static bool give_carried(OnnxNode *n, const Turns *l)
 
 /* -- loops that run ---------------------------------------------------------------------------- */
 
-/* The graph that says whether another turn follows: carried are the number of the turn, whether
- * to go on, and the values.  is_told: the last input is the number of turns. */
+/* Makes the graph that says whether another turn follows.  Its inputs are the number of the turn,
+ * whether to go on, and the carried values.  is_told: its last input is the number of turns. */
 static Graph *test_of(OnnxNode *n, const Graph *body, int64_t turns, bool is_told)
 {
     Onnx *o = n->in;
@@ -409,8 +412,8 @@ static bool play_body(OnnxNode *n, const Turns *l, Nested *b, Value *const *star
     return next != NULL;
 }
 
-/* `limit`, unless NULL, is the number of turns.  Captured values follow the carried ones, as
- * inputs of both graphs and of the node. */
+/* Makes the node of a loop that runs.  `limit`, unless it is NULL, is the number of turns.
+ * Captured values follow the carried ones, as inputs of both graphs and of the node. */
 static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value *cond)
 {
     Onnx *o = n->in;
@@ -446,7 +449,7 @@ static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value 
 
 /* -- loops of as many turns as an axis has elements -------------------------------------------- */
 
-/* The values of a body with an input for each of `given`. */
+/* Makes a value of graph g for each of `given`, with its type.  They are no inputs of g yet. */
 static Value **inputs_like(Onnx *o, Graph *g, Value *const *given, int count)
 {
     Value **in = NEW(o->tmp, Value *, count + 1);
@@ -455,7 +458,8 @@ static Value **inputs_like(Onnx *o, Graph *g, Value *const *given, int count)
     return in;
 }
 
-/* Rows of all turns, to which a turn adds its own: *all is the input of the body, *left its output. */
+/* Adds the row of a turn, at place `at`, to the rows of all turns.  *all is the input of the body
+ * that has these, *left the output. */
 static bool collect(OnnxNode *n, const OnnxTurns *t, Value *at, Value *row, Value **all, Value **left)
 {
     Dim dim[MAX_RANK + 1] = {t->turns};
@@ -596,7 +600,8 @@ static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
     return true;
 }
 
-/* Makes the values of a running loop those of the turns: what is carried begins it or is left by it. */
+/* Returns the carried values as tensors: those with which a running loop begins, or those that a
+ * turn leaves. */
 static Value **carried_values(OnnxNode *n, const Turns *l)
 {
     Value **v = NEW(n->in->tmp, Value *, l->carried + 1);
@@ -605,7 +610,7 @@ static Value **carried_values(OnnxNode *n, const Turns *l)
     return n->failed ? NULL : v;
 }
 
-/* A turn within a loop that runs. */
+/* Reads a turn as the body of a loop that runs. */
 static bool turn_within(OnnxNode *n, OnnxTurns *t, OnnxScope *s, OnnxValue **given, size_t n_given,
                         size_t first, OnnxValue **out)
 {
@@ -720,7 +725,8 @@ static int64_t number_in(OnnxNode *n, const char *name, size_t i)
     return a && i < a->n_ints ? a->ints[i] : 0;
 }
 
-/* Part k of what is scanned: number `at` of its axis, or with `index` that which [1] numbers say. */
+/* Returns what a turn sees of scanned input k: number `at` of its axis, or the number that `index`,
+ * a tensor of one element, says if it is not NULL. */
 static OnnxValue *scanned(OnnxNode *n, size_t k, Value *x, int64_t at, Value *index)
 {
     int axis;
@@ -732,7 +738,7 @@ static OnnxValue *scanned(OnnxNode *n, size_t k, Value *x, int64_t at, Value *in
     return named(n, x ? ON_BUILD(n, OP_SQUEEZE_DIM, "vi", x, (int64_t)axis) : NULL);
 }
 
-/* The number of turns is the size of each scanned axis. */
+/* Sets the number of turns, which is the size of each scanned axis. */
 static bool count_parts(OnnxNode *n, const Turns *l, Dim *turns)
 {
     for (size_t i = 0; i < l->parts; i++) {
@@ -777,7 +783,7 @@ static bool running_scan_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *s, Value *at
     return !n->failed && turn_within(n, t, s, given, l->carried + l->parts, 0, out);
 }
 
-/* Rows of a running scan, along the axis and in the order that the node asks for. */
+/* Moves the rows of a running scan to the axis, and into the order, that the node asks for. */
 static Value *in_place(OnnxNode *n, Value *rows, size_t k)
 {
     int64_t first = 0, order[MAX_RANK];

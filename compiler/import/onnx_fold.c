@@ -65,7 +65,8 @@ static bool is_least(Dim d, int64_t least)
     return lo >= least;
 }
 
-/* ONNX cuts quotients toward 0, sizes are rounded down: the same where nothing is negative. */
+/* Computes a op b of sizes.  ONNX cuts quotients toward 0, while sizes are rounded down; both are
+ * the same where nothing is negative. */
 static bool size_of(Program *p, char op, Dim a, Dim b, Dim *out)
 {
     bool is_closed = !a.expr && !b.expr;
@@ -168,7 +169,7 @@ static const OnnxList *fold_neg(OnnxNode *n)
     return l;
 }
 
-/* Reduces bools: by or if `any`, else by and. */
+/* Combines two lists of bools element by element: by `or` if `any` is set, else by `and`. */
 static const OnnxList *joined(OnnxNode *n, bool any)
 {
     Pair p;
@@ -382,7 +383,7 @@ static const OnnxList *fold_identity(OnnxNode *n)
     return on_table(n, 0);
 }
 
-/* Selects the rows from, from + step, .. of a table. */
+/* Returns as many rows as table x has: its rows from, from + step, and so on. */
 static const OnnxList *rows_of(OnnxNode *n, const OnnxList *x, int64_t from, int64_t step)
 {
     int64_t rows = x->columns ? x->n / x->columns : 0;
@@ -461,7 +462,8 @@ static const OnnxList *fold_concat(OnnxNode *n)
     return l;
 }
 
-/* The item of x that an index names; -1: none. */
+/* Returns the number of the item of x that an index names, which may count from the end; -1: there
+ * is no such item, or the index is not known. */
 static int item_of(const OnnxList *x, Dim index)
 {
     int64_t k = index.value + (index.value < 0 ? x->n : 0);
@@ -590,7 +592,7 @@ static const OnnxList *fold_size(OnnxNode *n)
     return l;
 }
 
-/* Reduces a line of sizes to one. */
+/* Reduces a list of sizes to one size.  Sums and products start from `first`. */
 static const OnnxList *reduced(OnnxNode *n, char op, int64_t first)
 {
     const OnnxList *x = on_list(n, 0);
@@ -640,7 +642,7 @@ static const OnnxList *fold_range(OnnxNode *n)
     return count <= MAX_LIST ? made : NULL;
 }
 
-/* A row of equal numbers, whose length is known. */
+/* Returns a list of equal numbers, whose length is known. */
 static const OnnxList *fold_filled(OnnxNode *n)
 {
     const OnnxList *size = on_list(n, 0);

@@ -1,4 +1,4 @@
-/* onnx_node.c -- helpers for handlers of ONNX operators: rows, inputs, attributes, results. */
+/* onnx_node.c -- has helpers for handlers of ONNX operators: rows, inputs, attributes, results. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ bool on_has(const OnnxNode *n, int i)
     return i < (int)n->node->n_input && n->node->input[i].len > 0 && !onnx_is_absent(n, i);
 }
 
-/* NULL: it is not there, or reported. */
+/* Returns input i and its name; NULL: it is absent, or an error was reported. */
 static OnnxValue *input(OnnxNode *n, int i, const char **name)
 {
     if (!on_has(n, i) || !(*name = onnx_text(n->in, n->node->input[i])))
@@ -422,7 +422,7 @@ float *on_table_of(OnnxNode *n, int64_t height, int64_t width)
     return m;
 }
 
-/* The axis is the last one meanwhile. */
+/* Multiplies along an axis, which is moved behind the others meanwhile. */
 Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t height, const float *m)
 {
     int64_t swap[MAX_RANK];

@@ -1,8 +1,8 @@
-/* onnx_sequence.c -- sequences and optionals of ONNX, as lists of names.
+/* onnx_sequence.c -- reads sequences and optionals of ONNX as lists of names.
  *
- * The IR has no sequences.  If the number of items is known at import, and which of them each
- * node takes, a sequence is a list of its items, and nodes on sequences become nothing.  An
- * optional is its item, or OnnxValue.is_none. */
+ * The IR has no sequences.  If the number of items is known at import, and which of them each node
+ * takes, a sequence is a list of its items, and nodes on sequences become nothing.  An optional is
+ * its item, or OnnxValue.is_none. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>

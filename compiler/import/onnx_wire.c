@@ -1,10 +1,10 @@
-/* onnx_wire.c -- from the bytes of an ONNX file to its messages.
+/* onnx_wire.c -- turns the bytes of an ONNX file into its messages.
  *
  * protobuf-c copies every byte that it reads, follows nested messages without a limit, and makes
- * two hundred bytes of an empty one.  So a walker first writes a copy of the file without large
- * raw data, of which it notes where they lie, and without fields that nobody reads.  It limits
- * how deep messages nest and how many there are; protobuf-c unpacks that copy.  Source: the wire
- * format of protocol buffers. */
+ * two hundred bytes of an empty one.  So a walker first writes a copy of the file, which protobuf-c
+ * unpacks.  The copy lacks large raw data, whose places are noted, and fields that nobody reads.
+ * The walker limits how deep messages nest and how many there are.  Source: the wire format of
+ * protocol buffers. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
@@ -156,7 +156,7 @@ static void put_fixed(Walk *w, uint64_t number, uint64_t v)
 
 static bool walk(Walk *w, Kind kind, const uint8_t *at, const uint8_t *end, int depth);
 
-/* A message, whose length the first walk has found. */
+/* Writes a message, whose length the first walk has found. */
 static bool put_message(Walk *w, Kind kind, const Field *f, int depth)
 {
     if (w->out) {
