@@ -6,7 +6,7 @@
 
 static const int64_t swap_heads[4] = {0, 2, 1, 3}, swap_last[4] = {0, 1, 3, 2};
 
-/* [batch, steps, heads * size] ==> [batch, heads, steps, size] */
+/* Splits [batch, steps, heads * size] into heads: [batch, heads, steps, size]. */
 static Value *apart(OnnxNode *n, Value *x, int64_t heads)
 {
     if (!x)
@@ -21,7 +21,7 @@ static Value *apart(OnnxNode *n, Value *x, int64_t heads)
     return on_permute(n, on_view(n, x, 4, dim), swap_heads);
 }
 
-/* [batch, heads, steps, size] ==> [batch, steps, heads * size] */
+/* Joins the heads of [batch, heads, steps, size] to [batch, steps, heads * size]. */
 static Value *together(OnnxNode *n, Value *x)
 {
     Program *p = n->in->program;
@@ -32,7 +32,8 @@ static Value *together(OnnxNode *n, Value *x)
     return on_view(n, x, 3, dim);
 }
 
-/* Each head of x as often as it takes to make `heads` of them, beside each other. */
+/* Repeats each head of x, [batch, heads of x, steps, size], so often that there are `heads` of
+ * them.  The copies of a head are neighbours. */
 static Value *repeated(OnnxNode *n, Value *x, int64_t heads)
 {
     if (!x || dim_equal(x->type.dim[1], DIM(heads)))
@@ -109,7 +110,8 @@ static Value *places(OnnxNode *n, const Attention *a, Value *lengths)
     return on_binary(n, OP_ADD_TENSOR, ON_BUILD(n, OP_SUB_SCALAR, "va", lengths, less), at);
 }
 
-/* Keys that the order of steps, windows and lengths leave. */
+/* Excludes keys by the order of steps, by a window and by lengths: sets a->keep, or only
+ * a->is_causal if there are no lengths, no window and no earlier keys. */
 static bool bound_keys(OnnxNode *n, Attention *a, bool is_causal, int64_t left, int64_t right)
 {
     bool has_window = left >= 0 || right >= 0;
@@ -141,7 +143,8 @@ static bool bound_keys(OnnxNode *n, Attention *a, bool is_causal, int64_t left, 
     return a->keep != NULL;
 }
 
-/* A mask that is too short speaks of no key behind its end. */
+/* Fills up a mask that has fewer columns than there are keys, so that the keys behind its end take
+ * no part. */
 static Value *lengthened(OnnxNode *n, Value *mask, Dim keys)
 {
     int rank = mask->type.rank;
@@ -193,7 +196,7 @@ static Value *fused(OnnxNode *n, const Attention *a)
                     (int)a->is_causal, a->scale, (int)is_grouped);
 }
 
-/* Returns bools: whether a query has any key.  NULL: each has. */
+/* Returns bools that say whether a query has any key; NULL: each query has. */
 static Value *sees_any(OnnxNode *n, const Attention *a)
 {
     Value *m = a->keep ? a->keep : a->bias;
@@ -285,7 +288,8 @@ typedef struct Rotation {
     bool is_interleaved;
 } Rotation;
 
-/* The rows of a table, [steps, half], for positions; without positions it has them already. */
+/* Returns the rows of a table for positions [batch, steps], as [batch, 1, steps, half].  Without
+ * positions the table has a row for each step already, [batch, steps, half]. */
 static Value *rows_at(OnnxNode *n, Value *table, Value *at)
 {
     Value *index[1] = {on_cast(n, at, ETC_I64)};
@@ -301,7 +305,8 @@ static Value *rows_at(OnnxNode *n, Value *table, Value *at)
     return on_insert(n, table, 1);
 }
 
-/* Pairs of elements turned by angles: halves beside each other, or neighbours. */
+/* Rotates pairs of elements by angles.  The elements of a pair lie in both halves of a row, or are
+ * neighbours (is_interleaved). */
 static Value *rotated(OnnxNode *n, Value *x, const Rotation *r)
 {
     if (!x || !r->cosine || !r->sine)
@@ -370,7 +375,8 @@ typedef struct Recurrence {
     double scale;
 } Recurrence;
 
-/* [batch, steps, heads or 1, or heads * size] ==> [batch, heads, steps, 1 or size] */
+/* Returns input i as [batch, heads, steps, size].  In the file it is [batch, steps, heads * size],
+ * or [batch, steps, 1] for all heads at once.  NULL: it is absent, or an error was reported. */
 static Value *gates(OnnxNode *n, int i, int64_t heads)
 {
     Value *x = on_has(n, i) ? on_cast(n, on_value(n, i), ETC_F32) : NULL;
@@ -385,7 +391,7 @@ static Value *step_of(OnnxNode *n, Value *x, int64_t t)
     return x ? ON_BUILD(n, OP_SELECT_INT, "vii", x, (int64_t)2, t) : NULL;
 }
 
-/* One step: the state [batch, heads, keys, values] decays, learns v at k, and q reads it. */
+/* Builds step t: the state, [batch, heads, keys, values], decays, learns v at k, and q reads it. */
 static Value *recur(OnnxNode *n, const Recurrence *r, int64_t t, Value **state)
 {
     Value *q = step_of(n, r->q, t), *k = step_of(n, r->k, t), *v = step_of(n, r->v, t), *s = *state;
@@ -456,8 +462,8 @@ static Value *input_or_none(OnnxNode *n, int i)
     return on_has(n, i) ? on_value(n, i) : NULL;
 }
 
-/* A mask of integers, 0 for keys that take no part: of each key, for each query or all of them, or how
- * many there are. */
+/* Reads input i, a mask of integers, if there is one.  It says of each key, for each query or for
+ * all of them, whether it takes part (0: it does not), or it says how many keys take part. */
 static bool integer_mask(OnnxNode *n, Attention *a, int i)
 {
     Value *m = input_or_none(n, i);
@@ -501,7 +507,7 @@ static bool finish(OnnxNode *n, Attention *a)
     return on_define(n, 0, together(n, y));
 }
 
-/* Elements first .. end - 1 of the last axis, or of a bias. */
+/* Returns elements first .. end - 1 of the last axis of x, a product or its bias. */
 static Value *span(OnnxNode *n, Value *x, int64_t first, int64_t end)
 {
     return on_part(n, x, x ? x->type.rank - 1 : 0, DIM(first), DIM(end), 1);
@@ -535,8 +541,8 @@ bool onnx_multi_head_attention(OnnxNode *n)
            added_bias(n, &a, 5) && finish(n, &a);
 }
 
-/* Queries, keys and values by one product of x and w.  Inputs `mask` and `keys` are masks and keys and
- * values of earlier calls. */
+/* Builds attention whose queries, keys and values come from one product of x and w.  Input `mask`
+ * is the mask, and input `keys` has the keys and values of earlier calls. */
 static bool packed_attention(OnnxNode *n, Value *x, Value *w, int mask, int keys)
 {
     Attention a = {.is_flat = true};
@@ -573,7 +579,7 @@ bool onnx_packed_attention(OnnxNode *n)
     return packed_attention(n, on_value(n, 0), on_value(n, 1), 3, 4);
 }
 
-/* The same of bytes. */
+/* Dequantizes the operands, which are bytes; the rest is the same. */
 bool onnx_qattention(OnnxNode *n)
 {
     Value *x = on_dequantized(n, 0, 3, 6);
@@ -595,7 +601,8 @@ bool onnx_rotary_contrib(OnnxNode *n)
     return at && read_rotation(n, &r, on_value(n, 2), on_value(n, 3), at) && rotary(n, &r);
 }
 
-/* Queries and keys turned by their places behind the past. */
+/* Rotates queries and keys by their positions: those of input 9, or else the places behind the keys
+ * of earlier calls. */
 static bool turned(OnnxNode *n, Attention *a, Value *past)
 {
     Rotation r;

@@ -6,7 +6,7 @@
 /* The rows from..to of a tensor, or of a table at the indices from..to, reduced to one row. */
 typedef struct Bag {
     OpId op; /* what reduces them */
-    Value *rows, *table; /* table: or NULL */
+    Value *rows, *table; /* table is NULL if `rows` has the elements */
     int64_t from, to;
 } Bag;
 

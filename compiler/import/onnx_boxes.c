@@ -4,7 +4,7 @@
 
 /* -- the boxes that stay ---------------------------------------------------------------------- */
 
-/* Reads input i, which must be a known number. */
+/* Reads input i, which must be a known number.  If it is absent, *out stays as it is. */
 static bool threshold(OnnxNode *n, int i, float *out)
 {
     OnnxConst *c = on_has(n, i) ? on_const(n, i) : NULL;
@@ -16,7 +16,7 @@ static bool threshold(OnnxNode *n, int i, float *out)
     return true;
 }
 
-/* Boxes of a center and sizes, as two corners. */
+/* Returns boxes that are given by their centers and sizes as pairs of corners. */
 static Value *corners(OnnxNode *n, Value *boxes)
 {
     Value *center = on_part(n, boxes, 2, DIM(0), DIM(2), 1);
@@ -61,7 +61,7 @@ bool onnx_nms(OnnxNode *n)
 
 /* -- parts of an image by boxes --------------------------------------------------------------- */
 
-/* Returns whether positions are aligned to pixels' centres; -1: an error was reported. */
+/* Returns whether positions are aligned to the centres of pixels; -1: an error was reported. */
 static int is_aligned(OnnxNode *n)
 {
     const char *how = on_text(n, "coordinate_transformation_mode",

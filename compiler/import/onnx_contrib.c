@@ -1,12 +1,12 @@
-/* onnx_contrib.c -- operators of com.microsoft, which ONNX Runtime's optimizer and tools for it
- * write. */
+/* onnx_contrib.c -- reads operators of com.microsoft, which ONNX Runtime's optimizer and tools for
+ * it write. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 #include <string.h>
 
 /* -- activations ------------------------------------------------------------------------------- */
 
-/* gelu(x + input 1), which may be absent; by tanh or by erf */
+/* Defines output 0 as gelu(x + input 1), by tanh or by erf.  Input 1 may be absent. */
 static bool gelu_of_sum(OnnxNode *n, const char *how)
 {
     Value *x = on_value(n, 0);
@@ -68,7 +68,7 @@ static Value *last_swapped(OnnxNode *n, Value *x)
     return on_permute(n, x, order);
 }
 
-/* The first axis comes behind the axes of the batch. */
+/* Moves the first axis behind the axes of the batch, to the place before the last one. */
 static Value *batch_first(OnnxNode *n, Value *x)
 {
     int64_t order[MAX_RANK];
@@ -93,7 +93,8 @@ bool onnx_fused_matmul(OnnxNode *n)
 /* -- weights of few bits ----------------------------------------------------------------------- */
 
 typedef struct Nbits {
-    int64_t k, rows, bits, block, blocks; /* blocks of each row; k is up to the end of the last one */
+    int64_t k, rows, bits, block, blocks; /* k: terms of a row, with whole blocks; blocks: those of
+                                           * a row */
 } Nbits;
 
 static bool read_nbits(OnnxNode *n, Nbits *w)
@@ -110,8 +111,8 @@ static bool read_nbits(OnnxNode *n, Nbits *w)
     return true;
 }
 
-/* rows * columns numbers of few bits, each row beginning a byte, less half their range.  NULL:
- * reported. */
+/* Unpacks rows * columns numbers of few bits and subtracts half their range from each.  Each row
+ * begins with a byte of its own.  NULL: an error was reported. */
 static const int8_t *unpacked(OnnxNode *n, int input, const Nbits *w, int64_t columns)
 {
     const OnnxConst *c = on_const(n, input);
@@ -142,7 +143,7 @@ static Value *integers(OnnxNode *n, const int8_t *data, int64_t rows, int64_t co
     return data ? onnx_const_value(n->in, "packed", &c) : NULL;
 }
 
-/* (q - zero) * scale, of zero points that are floats: a row of blocks at a time. */
+/* Builds (q - zero) * scale for zero points that are floats, one for each block of a row. */
 static Value *by_floats(OnnxNode *n, const Nbits *w, Value *q, Value *scale)
 {
     Dim whole[2] = {DIM(w->rows), DIM(w->k)}, each[3] = {DIM(w->rows), DIM(w->blocks), DIM(1)};
@@ -197,7 +198,7 @@ static Value *normed(OnnxNode *n, Value *x, Value *scale, Value *shift, bool is_
     return ON_BUILD(n, OP_LAYER_NORM, "vDvvf", x, 1, last, scale, shift, eps);
 }
 
-/* The norm of x + skip + bias; output 3 is this sum. */
+/* Defines output 0 as the norm of x + skip + bias, and output 3 as this sum. */
 static bool skipped(OnnxNode *n, bool is_rms)
 {
     int bias = is_rms ? 3 : 4;
@@ -220,7 +221,7 @@ bool onnx_skip_rms_norm(OnnxNode *n)
     return skipped(n, true);
 }
 
-/* Rows of a table. */
+/* Looks up rows of input `table`. */
 static Value *embedded(OnnxNode *n, int table, Value *at)
 {
     Value *t = on_value(n, table);
@@ -259,7 +260,7 @@ bool onnx_expand_dims(OnnxNode *n)
     return on_axis(n, axis[0], x->type.rank + 1, &at) && on_define(n, 0, on_insert(n, x, at));
 }
 
-/* Distances of the rows of two matrices, or their squares. */
+/* Defines output 0 as the distances between the rows of two matrices, or their squares. */
 bool onnx_cdist(OnnxNode *n)
 {
     const char *metric = on_text(n, "metric", "sqeuclidean");
@@ -274,7 +275,7 @@ bool onnx_cdist(OnnxNode *n)
     return on_define(n, 0, is_root ? on_unary(n, OP_SQRT, d) : d);
 }
 
-/* Windows of an axis as a new last one. */
+/* Makes the windows of an axis a new last axis. */
 bool onnx_unfold_tensor(OnnxNode *n)
 {
     int axis;
@@ -293,7 +294,8 @@ bool onnx_unfold_tensor(OnnxNode *n)
     return on_define(n, 0, ON_GIVEN(n, OP_UNFOLD, t, "viii", x, (int64_t)axis, size, step));
 }
 
-/* Several integers of few bits of each byte, the lowest bits first. */
+/* Unpacks the integers of `bits` bits in each byte, the lowest bits first, so that they are
+ * neighbours along the last axis. */
 static Value *unpacked_bytes(OnnxNode *n, Value *q, int64_t bits)
 {
     enum { MOST = 4 };
@@ -315,7 +317,8 @@ static Value *unpacked_bytes(OnnxNode *n, Value *q, int64_t bits)
     return on_view(n, q, last + 1, dim);
 }
 
-/* Rows of the matrix of input i, which are unpacked if there are so many `bits` in each byte. */
+/* Looks up rows of the matrix of input i, and unpacks them if their bytes hold several integers of
+ * `bits` bits. */
 static Value *rows_at(OnnxNode *n, int i, Value *at, int64_t bits)
 {
     Value *t = on_value(n, i);
@@ -328,7 +331,8 @@ static Value *rows_at(OnnxNode *n, int i, Value *at, int64_t bits)
     return is_packed ? unpacked_bytes(n, t, bits) : t;
 }
 
-/* Rows of a matrix of integers, whose scales are those of blocks along the rows: an embedding. */
+/* Looks up rows of a matrix of integers, which have a scale for each block of a row: an
+ * embedding. */
 bool onnx_gather_block_quantized(OnnxNode *n)
 {
     int64_t bits = on_int(n, "bits", 4), block = on_int(n, "block_size", 128);

@@ -1,8 +1,8 @@
-/* onnx_ml.c -- operators of ai.onnx.ml, which scikit-learn's models have around their networks, and
- * trees.
+/* onnx_ml.c -- reads operators of ai.onnx.ml, which scikit-learn's models have around their
+ * networks, and trees.
  *
- * A tree is walked by all rows at once: each step looks up the feature and the threshold of the nodes
- * where rows are, compares, and looks up the next nodes.  A leaf leads to itself. */
+ * All rows walk a tree at once: each step looks up the feature and the threshold of the nodes that
+ * the rows have reached, compares, and looks up the next nodes.  A leaf leads to itself. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <math.h>
@@ -48,7 +48,7 @@ static Value *integers_of(OnnxNode *n, const int64_t *v, int64_t count)
     return onnx_const_value(n->in, "table", &c);
 }
 
-/* Input 0 as floats of rank 2, [rows, features]. */
+/* Returns input 0 as floats of rank 2, [rows, features]. */
 static Value *features(OnnxNode *n)
 {
     Value *x = on_cast(n, on_value(n, 0), ETC_F32);
@@ -63,7 +63,7 @@ static Value *features(OnnxNode *n)
 
 /* -- features ---------------------------------------------------------------------------------- */
 
-/* (x - offset) * scale, of each column or of all */
+/* Defines (x - offset) * scale; both have a number for each column, or one for all. */
 bool onnx_scaler(OnnxNode *n)
 {
     Value *x = on_cast(n, on_value(n, 0), ETC_F32), *offset = line_of(n, "offset");
@@ -73,7 +73,7 @@ bool onnx_scaler(OnnxNode *n)
     return on_define(n, 0, scale ? on_binary(n, OP_MUL_TENSOR, x, scale) : x);
 }
 
-/* Rows by their greatest element, or by a norm.  Rows of zeros stay so. */
+/* Divides rows by their greatest element, or by a norm.  Rows of zeros stay so. */
 bool onnx_normalizer(OnnxNode *n)
 {
     const char *norm = on_text(n, "norm", "MAX");
@@ -97,7 +97,7 @@ bool onnx_binarizer(OnnxNode *n)
     return x && on_define(n, 0, on_cast(n, is, x->type.dtype));
 }
 
-/* Numbers in the place of those that are missing. */
+/* Puts numbers in the place of those that are missing. */
 bool onnx_imputer(OnnxNode *n)
 {
     Value *x = on_value(n, 0), *with = line_of(n, "imputed_value_floats");
@@ -124,7 +124,7 @@ bool onnx_feature_vectorizer(OnnxNode *n)
     return count && on_define(n, 0, ON_BUILD(n, OP_CAT, "Vi", count, part, (int64_t)1));
 }
 
-/* Columns that the second input says.  The result is a matrix. */
+/* Selects the columns that input 1 names.  The result is a matrix. */
 bool onnx_array_feature_extractor(OnnxNode *n)
 {
     Value *x = on_value(n, 0), *at = on_cast(n, on_value(n, 1), ETC_I64);
@@ -137,7 +137,8 @@ bool onnx_array_feature_extractor(OnnxNode *n)
            on_define(n, 0, ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)(x->type.rank - 1), at));
 }
 
-/* x, with a last axis, beside the numbers that an attribute lists: bools. */
+/* Compares input 0 with each of the numbers that an attribute lists.  Returns bools, in a last axis
+ * of their own. */
 static Value *is_each(OnnxNode *n, const char *name)
 {
     int64_t count;
@@ -156,7 +157,7 @@ bool onnx_one_hot_encoder(OnnxNode *n)
     return on_define(n, 0, on_cast(n, is_each(n, "cats_int64s"), ETC_F32));
 }
 
-/* x is looked up among the keys; the result is the value of the key, or a default. */
+/* Looks up the elements of x among the keys.  The result is the value of the key, or a default. */
 bool onnx_label_encoder(OnnxNode *n)
 {
     int64_t count, keys;
@@ -194,7 +195,7 @@ static Value *transformed(OnnxNode *n, Value *x)
     return NULL;
 }
 
-/* x times rows of coefficients, one for each result. */
+/* Multiplies x with rows of coefficients, one for each result, and adds the intercepts. */
 static Value *linear_of(OnnxNode *n, int64_t results)
 {
     int64_t count;
@@ -216,7 +217,8 @@ bool onnx_linear_regressor(OnnxNode *n)
     return on_define(n, 0, transformed(n, linear_of(n, on_int(n, "targets", 1))));
 }
 
-/* The label of each row, output 0, and its scores, output 1.  `at` is the place of the label. */
+/* Defines output 0 as the label of each row and output 1 as its scores.  `at` is the place of the
+ * label in the list of labels. */
 static bool define_classes(OnnxNode *n, Value *at, Value *scores, const char *labels)
 {
     int64_t count;
@@ -261,7 +263,7 @@ static int64_t node_at(Trees *t, int64_t tree, int64_t node)
     return table_at_copy(&t->at, key, sizeof key)->number - 1;
 }
 
-/* A list of as many items as there are nodes. */
+/* Returns an attribute that lists a number for each node. */
 static const int64_t *node_ints(OnnxNode *n, const Trees *t, const char *name)
 {
     int64_t count;
@@ -273,7 +275,7 @@ static const int64_t *node_ints(OnnxNode *n, const Trees *t, const char *name)
     return NULL;
 }
 
-/* The condition of node i; all nodes have the same. */
+/* Reads the condition of node i.  All nodes but leaves must have the same. */
 static bool read_mode(OnnxNode *n, Trees *t, const Onnx__Attribute *modes, int64_t i, bool *is_leaf)
 {
     static const struct {
@@ -335,11 +337,11 @@ static bool read_nodes(OnnxNode *n, Trees *t)
     return true;
 }
 
-/* Roots are nodes that no other leads to, in the order of the file.  Levels are counted from them; each
- * node may be met once. */
+/* Finds the roots, which are the nodes that no other leads to, in the order of the file.  Levels
+ * are counted from them; each node may be met once. */
 static bool find_depth(OnnxNode *n, Trees *t)
 {
-    enum { MOST = 1000 }; /* each is some nodes of the graph */
+    enum { MOST = 1000 }; /* a level is some nodes of the graph */
     Arena *a = n->in->tmp;
     bool *is_inner = NEW(a, bool, t->nodes);
     int64_t *queue = NEW(a, int64_t, t->nodes), end = 0, at = 0;
@@ -363,7 +365,7 @@ static bool find_depth(OnnxNode *n, Trees *t)
     return t->depth <= MOST || onnx_unsupported(n, "has trees of more than %d levels", MOST);
 }
 
-/* The scores of leaves: the names of attributes begin with `of`. */
+/* Reads the scores of leaves from attributes whose names begin with `of`. */
 static bool read_scores(OnnxNode *n, Trees *t, const char *of)
 {
     enum { MOST = 1 << 23 };
@@ -409,7 +411,7 @@ static Value *looked_up(OnnxNode *n, Value *table, Value *at)
     return table && at ? ON_BUILD(n, OP_INDEX_TENSOR, "vV", table, 1, list) : NULL;
 }
 
-/* Sums of the scores of the leaves in which rows end, [rows, results]. */
+/* Returns the sums of the scores of the leaves in which rows end, [rows, results]. */
 static Value *walked(OnnxNode *n, const Trees *t)
 {
     Value *x = features(n);
@@ -471,7 +473,8 @@ bool onnx_tree_regressor(OnnxNode *n)
     return on_define(n, 0, based(n, y));
 }
 
-/* Two classes may have the weights of the first one alone, which are then those of the second. */
+/* Reads an ensemble of trees that classifies.  Of two classes only the first may have weights,
+ * which then count for the second. */
 bool onnx_tree_classifier(OnnxNode *n)
 {
     Trees t = {.op = OP_NONE};

@@ -1,5 +1,5 @@
-/* onnx_quant.c -- quantization: QuantizeLinear and DequantizeLinear become the operators of torch's
- * exports; operators on integers become float operators between these. */
+/* onnx_quant.c -- reads quantization: QuantizeLinear and DequantizeLinear become the operators of
+ * torch's exports; operators on integers become float operators between these. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 
@@ -21,7 +21,8 @@ static bool range_of(OnnxNode *n, EtcDtype t, int bits, Range *r)
     return true;
 }
 
-/* One scale for all elements, known now; false: another form. */
+/* Reads a scale and a zero point that are known and count for all elements; false: they have
+ * another form. */
 static bool one_scale(OnnxNode *n, int at, double *scale, int64_t *zero)
 {
     const OnnxList *s = on_list(n, at), *z = on_has(n, at + 1) ? on_list(n, at + 1) : NULL;
@@ -32,8 +33,8 @@ static bool one_scale(OnnxNode *n, int at, double *scale, int64_t *zero)
     return true;
 }
 
-/* Scales or zero points in a shape that broadcasts over x: one, one for each channel, or of
- * blocks. */
+/* Returns scales or zero points in a shape that broadcasts over x: there is one, one for each
+ * channel, or one for each block. */
 static Value *spread(OnnxNode *n, Value *v, const Value *x, int axis, int64_t block)
 {
     Dim dim[MAX_RANK + 1];
@@ -64,7 +65,7 @@ static Value *spread(OnnxNode *n, Value *v, const Value *x, int axis, int64_t bl
                : v;
 }
 
-/* The axis and the block of inputs `at` and at + 1, which only some forms have. */
+/* Reads the axis and the block of inputs `at` and at + 1, which only some forms have. */
 static bool read_places(OnnxNode *n, const Value *x, int at, int64_t axis, int *place, int64_t *block)
 {
     Value *scale = on_value(n, at);
@@ -76,8 +77,8 @@ static bool read_places(OnnxNode *n, const Value *x, int at, int64_t axis, int *
     return (is_one && !*block) || on_axis(n, axis, x->type.rank, place);
 }
 
-/* The scales and zero points of channels, as the operators of channels take them; false: another
- * form. */
+/* Returns the scales and zero points of channels, as operators per channel take them; false: they
+ * have another form. */
 static bool channels(OnnxNode *n, int at, EtcDtype t, Value **scale, Value **zero)
 {
     Value *s = on_value(n, at);
@@ -90,7 +91,8 @@ static bool channels(OnnxNode *n, int at, EtcDtype t, Value **scale, Value **zer
     return *scale && *zero;
 }
 
-/* clamp(round(x / scale) + zero), which divides as the standard says, not multiplies */
+/* Builds clamp(round(x / scale) + zero).  It divides, as the standard says, and does not multiply
+ * with an inverse. */
 static Value *quantized_plainly(OnnxNode *n, Value *x, int at, const Range *r, int axis, int64_t block)
 {
     Value *scale = spread(n, on_cast(n, on_value(n, at), ETC_F32), x, axis, block), *y;
@@ -102,7 +104,7 @@ static Value *quantized_plainly(OnnxNode *n, Value *x, int at, const Range *r, i
     return on_cast(n, r->dtype == ETC_U16 ? on_cast(n, y, ETC_I32) : y, r->dtype);
 }
 
-/* x of floats by scale `at` and the zero point behind it. */
+/* Quantizes x with scale `at` and the zero point behind it. */
 static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t axis)
 {
     double scale;
@@ -123,7 +125,7 @@ static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t a
     return n->failed ? NULL : quantized_plainly(n, x, at, r, place, block);
 }
 
-/* Floats of 8 bits, whose zero point is 0, by scale 1. */
+/* Casts x / scale to floats of 8 bits.  The scale is input 1; the zero point is 0. */
 static Value *quantized_f8(OnnxNode *n, Value *x, EtcDtype t, int64_t axis)
 {
     int place;
@@ -133,7 +135,7 @@ static Value *quantized_f8(OnnxNode *n, Value *x, EtcDtype t, int64_t axis)
     return on_f8(n, on_binary(n, OP_DIV_TENSOR, x, spread(n, on_value(n, 1), x, place, block)), t);
 }
 
-/* The type of integers that input `zero` says. */
+/* Finds the type of integers of input `zero`. */
 static bool type_of_zero(OnnxNode *n, int zero, Range *r)
 {
     const OnnxConst *c = on_const(n, zero);
@@ -178,7 +180,7 @@ static Value *before_16_bits(Value *x)
                : x;
 }
 
-/* (x - zero) * scale */
+/* Builds (x - zero) * scale. */
 static Value *dequantized_plainly(OnnxNode *n, Value *x, int at, int axis, int64_t block)
 {
     Value *scale = spread(n, on_cast(n, on_value(n, at), ETC_F32), x, axis, block);
@@ -191,8 +193,8 @@ static Value *dequantized_plainly(OnnxNode *n, Value *x, int at, int axis, int64
     return on_binary(n, OP_MUL_TENSOR, y, scale);
 }
 
-/* Integers x as floats, by scale `at` and the zero point behind it.  Integers of 32 bits, as biases
- * are, are multiplied by their scales. */
+/* Returns integers x as floats, by scale `at` and the zero point behind it.  Integers of 32 bits,
+ * as biases are, are multiplied by their scales. */
 static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
 {
     Range r;
@@ -202,7 +204,7 @@ static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
     Value *scales, *zeros;
     if (!x || !read_places(n, x, at, axis, &place, &block))
         return NULL;
-    if (onnx_is_f8(x->type.dtype)) /* floats have the zero point 0 */
+    if (onnx_is_f8(x->type.dtype)) /* the zero point of floats is 0 */
         return on_binary(n, OP_MUL_TENSOR, on_cast(n, x, ETC_F32),
                          spread(n, on_cast(n, on_value(n, at), ETC_F32), x, place, block));
     if (!range_of(n, x->type.dtype, bits, &r))
@@ -227,7 +229,7 @@ bool onnx_dequantize(OnnxNode *n)
 
 /* -- operators on integers --------------------------------------------------------------------- */
 
-/* Inputs i, i + 1 and i + 2 as floats: integers, their scale, their zero point. */
+/* Returns inputs i, i + 1 and i + 2, integers, their scale and their zero point, as floats. */
 static Value *operand(OnnxNode *n, int i, int64_t axis)
 {
     Value *x = on_value(n, i);
@@ -238,7 +240,7 @@ static Value *operand(OnnxNode *n, int i, int64_t axis)
     return NULL;
 }
 
-/* The floats y as integers by scale `at`. */
+/* Defines output 0 as the floats y, quantized with scale `at`. */
 static bool define_integers(OnnxNode *n, Value *y, int at, const Value *like)
 {
     Range r;
@@ -255,7 +257,8 @@ bool onnx_qlinear_matmul(OnnxNode *n)
     return b && define_integers(n, on_matmul(n, a, b), 6, x);
 }
 
-/* The bias has the product of both scales.  ONNX Runtime's own form may have the channels last. */
+/* Reads a convolution of integers.  The scale of the bias is the product of both scales.  In ONNX
+ * Runtime's own form the channels may be last. */
 bool onnx_qlinear_conv(OnnxNode *n)
 {
     bool is_last = on_int(n, "channels_last", 0);
@@ -276,7 +279,7 @@ bool onnx_qlinear_conv(OnnxNode *n)
 /* A sum of products of bytes is exact in floats up to EXACT; one product is at most MOST_EACH. */
 enum { EXACT = 1 << 24, MOST_EACH = 255 * 255 };
 
-/* Integers less their zero point, input `zero`, as floats. */
+/* Returns the integers of input i minus their zero point, input `zero`, as floats. */
 static Value *centered(OnnxNode *n, int i, int zero, int axis)
 {
     Value *x = on_value(n, i);
@@ -312,7 +315,7 @@ static Value *plain_floats(OnnxNode *n, Value *x, int zero, int axis)
                      spread(n, on_cast(n, z, ETC_F32), x, axis, 0));
 }
 
-/* Sums of so few terms at a time that floats hold them, then in integers. */
+/* Computes sums of so few terms at a time that floats hold them, and adds these as integers. */
 bool onnx_matmul_integer(OnnxNode *n)
 {
     enum { MOST_CHUNKS = 128 };
@@ -340,7 +343,8 @@ bool onnx_matmul_integer(OnnxNode *n)
     return on_define(n, 0, sum);
 }
 
-/* Padding counts as the zero point, so as nothing. */
+/* Reads a convolution of integers without scales.  Padding is worth the zero point, so it adds
+ * nothing. */
 bool onnx_conv_integer(OnnxNode *n)
 {
     int64_t terms = 1;
@@ -357,7 +361,7 @@ bool onnx_conv_integer(OnnxNode *n)
     return filter && on_define(n, 0, on_cast(n, on_conv(n, x, filter, NULL), ETC_I32));
 }
 
-/* Floats of 64 bits hold the sums of products of 16 bits. */
+/* Multiplies integers of 16 bits as floats of 64 bits, which hold the sums. */
 bool onnx_matmul_integer16(OnnxNode *n)
 {
     Value *a = on_cast(n, on_value(n, 0), ETC_F64), *b = on_cast(n, on_value(n, 1), ETC_F64);
@@ -454,7 +458,7 @@ bool onnx_qlinear_softmax(OnnxNode *n)
     return define_integers(n, ON_BUILD(n, OP__SOFTMAX, "vib", a, (int64_t)axis, false), 3, x);
 }
 
-/* The scale and zero point of the result come first. */
+/* Joins integers.  The scale and the zero point of the result are inputs 0 and 1. */
 bool onnx_qlinear_concat(OnnxNode *n)
 {
     int axis, count = ((int)n->node->n_input - 2) / 3;
@@ -480,8 +484,8 @@ static Value *turned(OnnxNode *n, Value *x)
     return on_permute(n, x, swap);
 }
 
-/* The bias counts in the product of both scales and in alpha; without a scale the result is
- * floats. */
+/* Reads a product of integers.  The bias is in units of both scales and alpha.  Without a scale of
+ * the result, this is floats. */
 bool onnx_qgemm(OnnxNode *n)
 {
     double alpha = on_float(n, "alpha", 1);

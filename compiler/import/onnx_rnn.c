@@ -1,4 +1,5 @@
-/* onnx_rnn.c -- LSTM, GRU and RNN of ONNX as those of torch, whose gates have another order. */
+/* onnx_rnn.c -- reads LSTM, GRU and RNN of ONNX as those of torch, whose gates have another
+ * order. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct Rnn {
     Value *param[2 * 4]; /* of each direction: w_ih, w_hh, b_ih, b_hh */
 } Rnn;
 
-/* The rows of one direction's matrix from `first` on, gate by gate in torch's order. */
+/* Returns the rows of one direction's matrix from `first` on, gate by gate in torch's order. */
 static Value *ordered(OnnxNode *n, int input, const Rnn *r, int dir, int64_t first)
 {
     Value *part[MAX_GATES], *all = on_value(n, input);
@@ -72,7 +73,7 @@ static Value *swapped(OnnxNode *n, Value *v)
     return v ? ON_BUILD(n, OP_PERMUTE, "vI", v, 3, swap) : NULL;
 }
 
-/* A state at the start, [dirs, batch, hidden]; zeros where none is given. */
+/* Returns a state at the start, [dirs, batch, hidden]; it is zeros if none is given. */
 static Value *start(OnnxNode *n, const Rnn *r, int input, const Value *x)
 {
     if (on_has(n, input))
@@ -87,8 +88,8 @@ static Value *reversed(OnnxNode *n, const Rnn *r, Value *v)
     return !v || !r->is_reverse ? v : ON_BUILD(n, OP_FLIP, "vI", v, 1, &axis);
 }
 
-/* [steps, batch, dirs * hidden] ==> [steps, dirs, batch, hidden], or [batch, steps, dirs,
- * hidden] */
+/* Rearranges [steps, batch, dirs * hidden] to [steps, dirs, batch, hidden], or to [batch, steps,
+ * dirs, hidden] if the batch is first. */
 static Value *relaid(OnnxNode *n, const Rnn *r, Value *y)
 {
     static const int64_t order[4] = {0, 2, 1, 3}, batch_first[4] = {1, 0, 2, 3};
@@ -154,7 +155,7 @@ typedef struct Unrolled {
     bool is_back;    /* the last step is the first */
 } Unrolled;
 
-/* Functions with parameters, how many they have, and what these are if they are not given. */
+/* The functions with parameters, the number of these, and their values if they are not given. */
 static const struct {
     const char *name;
     int count;
@@ -198,7 +199,8 @@ Value *on_activated(OnnxNode *n, Value *x, const Activation *f)
     return NULL;
 }
 
-/* Number *at of a list of floats, which it counts up. */
+/* Returns number *at of a list of floats and counts *at up; if the list ends before,
+ * `otherwise`. */
 static double next_of(OnnxNode *n, const char *list, size_t *at, double otherwise)
 {
     const Onnx__Attribute *a = on_attribute(n, list);
@@ -216,7 +218,7 @@ void on_take_parameters(OnnxNode *n, Activation *f, const char *alphas, size_t *
     }
 }
 
-/* Rows first .. first + count - 1 of the parameter of this direction. */
+/* Returns rows first .. first + count - 1 of the parameter of this direction. */
 static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, int64_t count)
 {
     Value *all = on_value(n, input);
@@ -231,8 +233,9 @@ static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, 
     return on_part(n, all, 0, DIM(first), DIM(first + count), 1);
 }
 
-/* The matrix of this direction, [gates * hidden, columns], from its transpose of bytes, with
- * scale `at` and the zero point behind it: one of each for the direction, or for each row. */
+/* Returns the matrix of this direction, [gates * hidden, columns].  The file has its transpose as
+ * bytes, and scale `at` with the zero point behind it: one of each for the direction, or for each
+ * row. */
 static Value *rows_of_bytes(OnnxNode *n, const Unrolled *u, int input, int at)
 {
     int64_t rows = u->gates * u->hidden;
@@ -267,7 +270,7 @@ static Value *rows_of_bytes(OnnxNode *n, const Unrolled *u, int input, int at)
              : NULL;
 }
 
-/* Gate g of the columns of x. */
+/* Returns the columns of x that belong to gate g. */
 static Value *gate(OnnxNode *n, const Unrolled *u, Value *x, int g)
 {
     assert(g >= 0 && u->hidden >= 0);
@@ -285,7 +288,8 @@ static Value *linear(OnnxNode *n, Value *x, Value *w, Value *b)
     return x && w ? ON_BUILD(n, OP_LINEAR, "vvv", x, w, b) : NULL;
 }
 
-/* x + y, y of what `from` rows of the state's weights say of state h. */
+/* Returns x plus the product of state h and the rows of gates first .. first + count - 1, with
+ * their bias.  x may be NULL. */
 static Value *with_state(OnnxNode *n, const Unrolled *u, Value *x, Value *h, int first, int count)
 {
     Dim from = DIM(first * u->hidden), to = DIM((first + count) * u->hidden);
@@ -302,7 +306,7 @@ static Value *peeped(OnnxNode *n, const Unrolled *u, Value *x, int g, Value *c)
                    : x;
 }
 
-/* Gates i o f c. */
+/* Builds a step of an LSTM, whose gates are i, o, f, c. */
 static bool lstm_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h, Value **c)
 {
     Value *all = with_state(n, u, x, *h, 0, 4);
@@ -318,7 +322,8 @@ static bool lstm_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h, Value
     return *h && *c;
 }
 
-/* Gates z r h; the reset comes before the product of the state, or behind it. */
+/* Builds a step of a GRU, whose gates are z, r, h.  The reset comes before the product of the
+ * state, or behind it. */
 static bool gru_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
 {
     Value *both = with_state(n, u, on_part(n, x, 1, DIM(0), DIM(2 * u->hidden), 1), *h, 0, 2);
@@ -341,8 +346,8 @@ static bool rnn_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
     return *h != NULL;
 }
 
-/* Builds a step; x are its products.  After the end of a sequence, where `lives` is false, its states
- * do not change and its results are 0. */
+/* Builds a step; x has its products with the inputs.  After the end of a sequence, where `lives` is
+ * false, its states do not change and its results are 0. */
 static Value *step(OnnxNode *n, Unrolled *u, Value *x, Value *lives)
 {
     Value *h = u->h, *c = u->c;
@@ -360,14 +365,14 @@ static Value *step(OnnxNode *n, Unrolled *u, Value *x, Value *lives)
     return y;
 }
 
-/* One direction's parameters and states. */
+/* Reads the parameters and states of one direction. */
 static bool read_unrolled(OnnxNode *n, Unrolled *u, Value *x, bool is_batch_first)
 {
     int64_t rows = u->gates * u->hidden;
     bool has_bias = on_has(n, 3), is_bound = u->gates != 3;
     Value *b = has_bias ? rows_of(n, u, 3, 0, rows) : NULL;
     Value *rb = has_bias && b ? rows_of(n, u, 3, rows, rows) : NULL;
-    if (is_bound && rb) /* one of both is enough */
+    if (is_bound && rb) /* the sum of both is one bias */
         b = on_binary(n, OP_ADD_TENSOR, b, rb);
     u->b = is_bound ? NULL : rb;
     u->x = u->is_dynamic ? linear(n, on_rounded(n, x), rows_of_bytes(n, u, 1, 8), b)
@@ -386,8 +391,8 @@ static bool read_unrolled(OnnxNode *n, Unrolled *u, Value *x, bool is_batch_firs
     return u->w && !n->failed;
 }
 
-/* The activations of a direction, by name.  Each takes of the parameters as many as it has, behind those
- * of the directions before. */
+/* Reads the activations of a direction, by name.  Each takes as many parameters as it has, behind
+ * those of the directions before. */
 static bool name_activations(OnnxNode *n, Unrolled *u)
 {
     static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
@@ -417,7 +422,7 @@ static bool define_layout(OnnxNode *n, int i, Value *const *part, int dirs, bool
     return on_define(n, i, v);
 }
 
-/* The results of all steps, [steps, batch, hidden], step by step. */
+/* Returns the results of all steps, [steps, batch, hidden].  The steps are unrolled. */
 static Value *each_step(OnnxNode *n, Unrolled *u, int64_t steps)
 {
     Value *y[MOST_STEPS];
@@ -453,7 +458,7 @@ static bool layer_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at)
     return t->row[0] != NULL;
 }
 
-/* The same by a loop that runs. */
+/* Returns the same results by a loop that runs. */
 static Value *all_steps(OnnxNode *n, Unrolled *u, Dim steps)
 {
     Value *given[] = {u->x, u->w, u->b, u->peep, u->length}, *whole[5], *carried[] = {u->h, u->c}, *y;
@@ -470,7 +475,7 @@ static Value *all_steps(OnnxNode *n, Unrolled *u, Dim steps)
     return u->is_back ? ON_BUILD(n, OP_FLIP, "vI", y, 1, &axis) : y;
 }
 
-/* A whole layer, whose operators are spelled out. */
+/* Reads a whole layer, whose steps are spelled out. */
 static bool unrolled(OnnxNode *n, int gates, bool is_dynamic)
 {
     Rnn r = {.gates = gates};
