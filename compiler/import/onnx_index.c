@@ -4,7 +4,7 @@
 
 /* -- indices ----------------------------------------------------------------------------------- */
 
-/* x[.., at, ..] with `at` in the place of an axis. */
+/* Returns x[.., at, ..], in which `at` stands in the place of an axis. */
 static Value *indexed(OnnxNode *n, Value *x, int axis, Value *at)
 {
     Value *list[MAX_RANK] = {NULL};
@@ -29,7 +29,8 @@ bool onnx_gather(OnnxNode *n)
     return on_define(n, 0, indexed(n, x, axis, at));
 }
 
-/* Places that an operator counted, or a part of them in another shape: none is below 0. */
+/* Returns whether `at` has places that an operator counted, or a part of them in another shape.
+ * None of these is below 0. */
 static bool is_counted(const Value *at)
 {
     const Node *m = at->def;
@@ -42,7 +43,7 @@ static bool is_counted(const Value *at)
                      : m->op == OP_ARGMAX || m->op == OP_ARGMIN || m->op == OP_ARGSORT || m->op == OP_NONZERO;
 }
 
-/* Indices below 0 count from the end. */
+/* Adds the size to indices below 0, which count from the end. */
 static Value *wrapped(OnnxNode *n, Value *at, Dim size)
 {
     if (at && is_counted(at))
@@ -97,7 +98,8 @@ bool onnx_scatter_elements(OnnxNode *n)
     return on_define(n, 0, scattered(n, x, axis, at, on_value(n, 2), meeting(n)));
 }
 
-/* The columns of indices along the last axis, as an index each. */
+/* Makes an index of each column of `at`, whose columns lie along the last axis.  Returns their
+ * number; -1: an error was reported. */
 static int columns(OnnxNode *n, Value *at, Value *column[MAX_RANK])
 {
     Dim last = at->type.rank ? at->type.dim[at->type.rank - 1] : DIM_BAD;
@@ -146,7 +148,7 @@ bool onnx_gather_nd(OnnxNode *n)
            on_define(n, 0, ON_BUILD(n, OP_INDEX_TENSOR, "vV", x, count + (int)batch, column));
 }
 
-/* Combines rows of x with updates; x is [rows, elements], and the indices count rows. */
+/* Combines rows of x with updates. x is taken for [rows, elements], and the indices count rows. */
 static Value *joined_rows(OnnxNode *n, Value *x, Value *const *column, int count, Value *from,
                           const char *how)
 {
@@ -216,7 +218,8 @@ bool onnx_one_hot(OnnxNode *n)
 
 /* -- places that other tensors tell ----------------------------------------------------------- */
 
-/* x along an axis in the order of indices that broadcast over it. */
+/* Gathers elements of x along an axis by indices that are broadcast over the other axes.  The
+ * result has `size` elements along the axis. */
 static Value *gathered(OnnxNode *n, Value *x, int axis, Value *at, Dim size)
 {
     Dim dim[MAX_RANK];
@@ -226,7 +229,8 @@ static Value *gathered(OnnxNode *n, Value *x, int axis, Value *at, Dim size)
     return at ? ON_BUILD(n, OP_GATHER, "viv", x, (int64_t)axis, at) : NULL;
 }
 
-/* A line of numbers as the axis of a tensor of that rank. */
+/* Returns a list of numbers as a tensor of `rank` axes, which lie along `axis`; the others have
+ * size 1. */
 static Value *as_axis(OnnxNode *n, Value *line, int axis, int rank)
 {
     Dim dim[MAX_RANK];
@@ -235,7 +239,7 @@ static Value *as_axis(OnnxNode *n, Value *line, int axis, int rank)
     return on_view(n, line, rank, dim);
 }
 
-/* The first elements of each sequence, as many as its length, are reversed. */
+/* Reverses the first elements of each sequence, as many as its length. */
 bool onnx_reverse_sequence(OnnxNode *n)
 {
     int64_t time = on_int(n, "time_axis", 0), batch = on_int(n, "batch_axis", 1);
@@ -255,7 +259,8 @@ bool onnx_reverse_sequence(OnnxNode *n)
     return on_define(n, 0, gathered(n, x, (int)time, at, size));
 }
 
-/* Elements of a cache that an update replaces, from a place of each of the batch on. */
+/* Replaces elements of a cache by an update.  They begin at a place that each item of the batch
+ * has. */
 bool onnx_tensor_scatter(OnnxNode *n)
 {
     int axis;
@@ -294,7 +299,7 @@ Dim on_told(OnnxNode *n, Dim most, int64_t least)
     return dim_symbol(n->in->program, s);
 }
 
-/* The places of elements that are not 0, [count, rank]. */
+/* Returns the places of the elements that are not 0, [count, rank]. */
 static Value *places_of(OnnxNode *n, Value *x)
 {
     if (!x)
@@ -309,7 +314,7 @@ bool onnx_nonzero(OnnxNode *n)
     return on_define(n, 0, on_permute(n, places_of(n, on_value(n, 0)), swap));
 }
 
-/* Slices whose bool is set. */
+/* Selects the slices whose bool is set. */
 bool onnx_compress(OnnxNode *n)
 {
     int axis = 0;

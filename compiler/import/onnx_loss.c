@@ -1,4 +1,4 @@
-/* onnx_loss.c -- losses of ONNX, from the elements that targets pick. */
+/* onnx_loss.c -- computes losses of ONNX from the elements that targets pick. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 

@@ -13,7 +13,7 @@ bool onnx_unary(OnnxNode *n)
     return x && on_define(n, 0, ON_BUILD(n, n->row->op, "v", x));
 }
 
-/* Operators whose types are given: that of the operand. */
+/* Reads an operator whose result has the type of its operand. */
 bool onnx_same_type(OnnxNode *n)
 {
     Value *x = on_value(n, 0);
@@ -42,7 +42,8 @@ bool onnx_is_inf(OnnxNode *n)
     return x && on_define(n, 0, ON_BUILD(n, OP_EQ_SCALAR, "vf", x, end));
 }
 
-/* Before opset 7 the axes of b were those of a from `axis` on. */
+/* Returns b with axes of size 1 behind its own, so that these are the axes of a from attribute
+ * `axis` on.  Only files before opset 7 have this attribute. */
 static Value *aligned(OnnxNode *n, Value *a, Value *b)
 {
     Dim dim[MAX_RANK];
@@ -56,7 +57,8 @@ static Value *aligned(OnnxNode *n, Value *a, Value *b)
     return on_view(n, b, a->type.rank - axis, dim);
 }
 
-/* x and a constant of one element, as models of torch have it: a number.  NULL: there is none. */
+/* Builds the operator with a number in the place of input i, a constant of one element, as models
+ * of torch have it.  NULL: input i is no such constant. */
 static Value *with_number(OnnxNode *n, int i)
 {
     const OnnxList *l = on_list(n, i);
@@ -109,7 +111,7 @@ bool onnx_binary(OnnxNode *n)
     return a && b && on_define(n, 0, ON_BUILD(n, n->row->op, "vv", a, b));
 }
 
-/* Quotients of integers are cut toward 0. */
+/* Divides.  Quotients of integers are cut toward 0. */
 bool onnx_div(OnnxNode *n)
 {
     Dim dim[MAX_RANK];
@@ -230,7 +232,7 @@ bool onnx_cast(OnnxNode *n)
     return cast_to(n, t, onnx_bits((int32_t)code));
 }
 
-/* Integers of one width are the same bits after a cast. */
+/* Casts integers to others of the same width, which keeps their bits. */
 bool onnx_bit_cast(OnnxNode *n)
 {
     EtcDtype t;
@@ -350,7 +352,7 @@ bool onnx_clip_old(OnnxNode *n)
     return clipped(n, x, on_float(n, "min", -(double)INFINITY), on_float(n, "max", (double)INFINITY));
 }
 
-/* A bound of floats that is a constant, or absent. */
+/* Reads input i, a bound of floats.  Returns whether it is a constant of one element, or absent. */
 static bool closed_bound(OnnxNode *n, int i, double *v)
 {
     const OnnxList *l = on_has(n, i) ? on_list(n, i) : NULL;
@@ -390,7 +392,7 @@ bool onnx_softmax(OnnxNode *n)
            on_define(n, 0, softmax(n, x, axis));
 }
 
-/* Before opset 13 all axes from `axis` on were one. */
+/* Reads a softmax of opset 12 or before, which takes all axes from `axis` on for one. */
 bool onnx_softmax_old(OnnxNode *n)
 {
     int axis;
@@ -422,7 +424,7 @@ static bool read_axes(OnnxNode *n, const Value *x, Axes *a)
         return false;
     a->is_nothing = a->n <= 0 && on_int(n, "noop_with_empty_axes", 0);
     if (!x->type.rank && a->n == 1 && (a->axis[0] == 0 || a->axis[0] == -1))
-        a->n = 0; /* a number has no axis */
+        a->n = 0; /* a tensor of rank 0 has no axis */
     if (a->n > 0 || n->failed)
         return !n->failed;
     a->n = x->type.rank;
@@ -464,7 +466,7 @@ static Value *reduced(OnnxNode *n, OpId op, Value *x, const Axes *a)
     return ON_BUILD(n, op, "vIbt", x, a->n, a->axis, a->keeps, x->type.dtype);
 }
 
-/* Cut toward 0, as quotients of integers are. */
+/* Returns the mean of integers, which is cut toward 0 as their quotients are. */
 static Value *mean_of_integers(OnnxNode *n, Value *x, const Axes *a)
 {
     int64_t count = 1;
@@ -552,7 +554,7 @@ bool onnx_reduce_log_sum_exp(OnnxNode *n)
     return last && on_define(n, 0, ON_BUILD(n, OP_ADD_TENSOR, "vv", log, last));
 }
 
-/* One axis after the other, from the last. */
+/* Multiplies along one axis after the other, from the last one. */
 bool onnx_reduce_prod(OnnxNode *n)
 {
     Axes a;
@@ -592,7 +594,8 @@ bool onnx_arg_extreme(OnnxNode *n)
     return on_define(n, 0, at);
 }
 
-/* Until opset 9 the count is an attribute. */
+/* Defines the k largest or smallest elements and their places.  Until opset 9, k is an
+ * attribute. */
 bool onnx_topk(OnnxNode *n)
 {
     Dim k[MAX_RANK] = {DIM(on_int(n, "k", 0))};
@@ -608,7 +611,7 @@ bool onnx_topk(OnnxNode *n)
     return m && on_define(n, 0, m->out[0]) && on_define(n, 1, m->out[1]);
 }
 
-/* Exclusive sums lack their own element. */
+/* Sums along an axis.  An exclusive sum lacks its own element. */
 bool onnx_cumsum(OnnxNode *n)
 {
     Dim at[MAX_RANK];
@@ -636,7 +639,7 @@ static Value *transposed(OnnxNode *n, Value *v)
     return v ? ON_BUILD(n, OP_PERMUTE, "vI", v, 2, swap) : NULL;
 }
 
-/* The state that b is the transpose of, or NULL. */
+/* Returns the state whose transpose is b, or NULL. */
 static Value *weight_of(const Value *b)
 {
     Permute p;
@@ -727,7 +730,7 @@ bool onnx_bit_shift(OnnxNode *n)
     return on_define(n, 0, on_cast(n, y, t));
 }
 
-/* Exclusive products begin with 1 and lack the last element. */
+/* Multiplies along an axis.  Exclusive products begin with 1 and lack the last element. */
 bool onnx_cumprod(OnnxNode *n)
 {
     Dim at[MAX_RANK], one[MAX_RANK];
@@ -858,7 +861,8 @@ bool onnx_einsum(OnnxNode *n)
 
 /* -- norms and gates --------------------------------------------------------------------------- */
 
-/* 1 where the largest element is first.  Before opset 13 all axes from `axis` on were one. */
+/* Defines 1 where the largest element stands first, else 0.  Before opset 13 all axes from `axis`
+ * on are one. */
 bool onnx_hardmax(OnnxNode *n)
 {
     int axis;
@@ -880,7 +884,7 @@ bool onnx_hardmax(OnnxNode *n)
     return on_define(n, 0, is_old ? on_view(n, y, x->type.rank, x->type.dim) : y);
 }
 
-/* If the norm is 0, so is the result. */
+/* Divides x by its norm along an axis.  Where the norm is 0, so is the result. */
 bool onnx_lp_norm(OnnxNode *n)
 {
     int axis;
@@ -897,7 +901,7 @@ bool onnx_lp_norm(OnnxNode *n)
     return on_define(n, 0, on_where(n, is_zero, none, on_binary(n, OP_DIV_TENSOR, x, norm)));
 }
 
-/* (x - mean) / (deviation + 1e-9) */
+/* Defines (x - mean) / (deviation + 1e-9). */
 bool onnx_mean_variance(OnnxNode *n)
 {
     Axes a = {.n = 3, .axis = {0, 2, 3}, .keeps = true};
@@ -912,7 +916,7 @@ bool onnx_mean_variance(OnnxNode *n)
     return on_define(n, 0, on_binary(n, OP_DIV_TENSOR, less, by));
 }
 
-/* x * sigmoid(alpha x) */
+/* Returns x * sigmoid(alpha x). */
 static Value *swish(OnnxNode *n, Value *x, double alpha)
 {
     if (alpha == 1)
@@ -947,7 +951,8 @@ bool onnx_shrink(OnnxNode *n)
     return on_define(n, 0, on_cast(n, y, t));
 }
 
-/* The determinant of the rows from `row` on and the columns that are left, by its first row. */
+/* Returns the determinant of the rows from `row` on and of the columns that are left.  It is
+ * expanded along the first of these rows. */
 static Value *determinant(OnnxNode *n, Value *x, int row, const int *column, int count)
 {
     int rank = x->type.rank, rest[4];

@@ -1,4 +1,4 @@
-/* onnx_nn.c -- ONNX operators of neural networks: convolutions, pools, norms, resizing. */
+/* onnx_nn.c -- reads ONNX operators of neural networks: convolutions, pools, norms, resizing. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 #include <string.h>
@@ -11,8 +11,8 @@ typedef struct Window {
     int64_t kernel[MAX_SPACE], stride[MAX_SPACE], dilation[MAX_SPACE], before[MAX_SPACE],
         after[MAX_SPACE];
     bool is_even; /* the padding before and after an axis is the same */
-    bool is_open; /* of axes of open sizes, which are padded so that windows begin in all their strides;
-                     with is_upper the end has the more of it */
+    bool is_open; /* some axes have open sizes, and are padded so that windows begin in all their
+                   * strides; with is_upper their end has the more of it */
     bool is_upper;
 } Window;
 
@@ -26,7 +26,8 @@ static bool window_ints(OnnxNode *n, const char *name, int64_t *out, int count, 
     return !n->failed;
 }
 
-/* SAME_UPPER and SAME_LOWER: the result has ceil(size / stride) elements. */
+/* Sets the padding of SAME_UPPER and SAME_LOWER, with which the result has ceil(size / stride)
+ * elements. */
 static void same_pads(const Value *x, Window *w, bool is_upper)
 {
     for (int i = 0; i < w->axes; i++) {
@@ -42,7 +43,8 @@ static void same_pads(const Value *x, Window *w, bool is_upper)
     w->is_upper = is_upper;
 }
 
-/* The padding of axes of x, all of which have this rule, from the last axis on. */
+/* Computes the same padding for axes of x whose sizes may be open, in pairs from the last axis
+ * on. */
 static void open_pads(Program *p, const Value *x, const Window *w, Dim *pair)
 {
     for (int i = 0; i < w->axes; i++) {
@@ -84,7 +86,7 @@ static bool read_window(OnnxNode *n, const Value *x, Window *w)
     return !n->failed;
 }
 
-/* x with the window's padding, which the window then lacks. */
+/* Returns x with the padding of the window, which the window then lacks. */
 static Value *padded(OnnxNode *n, Value *x, Window *w, double with)
 {
     int64_t pair[2 * MAX_SPACE];
@@ -118,8 +120,8 @@ static bool read_filter(OnnxNode *n, const Value *x, const Value *filter, Window
     return read_window(n, x, w);
 }
 
-/* Over three axes torch has operators of their own, whose result is as that of the one for
- * fewer. */
+/* Builds a convolution.  Over three axes torch has operators of their own, so the result is typed
+ * like one over fewer axes. */
 static Value *convolved(OnnxNode *n, Value *x, Value *filter, Value *bias, const Window *w,
                         const int64_t *pad, const int64_t *more)
 {
@@ -152,8 +154,8 @@ bool onnx_conv(OnnxNode *n)
     return !n->failed && on_define(n, 0, on_conv(n, on_value(n, 0), on_value(n, 1), bias));
 }
 
-/* Each tap reads x at an offset that an input gives.  The padding after an axis follows from the
- * size of the offsets. */
+/* Reads a convolution each tap of which reads x at an offset that an input gives.  The padding
+ * after an axis follows from the size of the offsets. */
 bool onnx_deform_conv(OnnxNode *n)
 {
     Window w;
@@ -207,7 +209,8 @@ static bool pads_of_shape(OnnxNode *n, const Value *x, Window *w, int64_t *more)
     return true;
 }
 
-/* If the padding is uneven, the rest is cut off at the end.  output_shape, if given, decides it. */
+/* Reads a transposed convolution.  If the padding is uneven, the rest is cut off at the end.
+ * output_shape, if given, decides it. */
 bool onnx_conv_transpose(OnnxNode *n)
 {
     Window w;
@@ -224,7 +227,8 @@ bool onnx_conv_transpose(OnnxNode *n)
     return on_define(n, 0, y);
 }
 
-/* A causal convolution per channel, of x with the elements before it, or with zeros. */
+/* Reads a causal convolution per channel, over x behind the elements of earlier calls, or behind
+ * zeros. */
 bool onnx_causal_conv(OnnxNode *n)
 {
     static const int64_t one[1] = {1}, none[1] = {0};
@@ -277,7 +281,7 @@ static Dim count_windows(OnnxNode *n, const Window *w, int i, Dim size)
     return count;
 }
 
-/* Sums or maxima of windows of any kind, one axis after the other. */
+/* Returns the sums or maxima of windows of any kind.  It reduces one axis after the other. */
 static Value *windowed(OnnxNode *n, Value *x, const Window *w, OpId op, double fill)
 {
     Program *p = n->in->program;
@@ -312,7 +316,7 @@ static Value *windowed(OnnxNode *n, Value *x, const Window *w, OpId op, double f
     return x;
 }
 
-/* torch pads by half a window at most. */
+/* Returns whether the padding is more than half a window, the most that torch has. */
 static bool is_padded_much(const Window *w)
 {
     for (int i = 0; i < w->axes; i++)
@@ -321,7 +325,8 @@ static bool is_padded_much(const Window *w)
     return false;
 }
 
-/* Places count over the whole tensor, with storage_order 1 along columns. */
+/* Defines maxima and their places, which count over the whole tensor; with storage_order 1 they
+ * count along columns. */
 static bool pool_with_places(OnnxNode *n, Value *x, const Window *w)
 {
     Program *p = n->in->program;
@@ -393,7 +398,7 @@ Value *on_channels_last(OnnxNode *n, Value *x)
     return rank > 2 ? on_permute(n, x, order) : x;
 }
 
-/* Bytes, whose channels are last. */
+/* Takes maxima of bytes whose channels are last. */
 bool onnx_nhwc_max_pool(OnnxNode *n)
 {
     Window w;
@@ -403,7 +408,7 @@ bool onnx_nhwc_max_pool(OnnxNode *n)
     return on_define(n, 0, on_cast(n, on_channels_last(n, greatest(n, x, &w)), bytes->type.dtype));
 }
 
-/* Elements go where places say, the others are 0. */
+/* Puts elements where places say.  All other elements are 0. */
 bool onnx_max_unpool(OnnxNode *n)
 {
     Window w;
@@ -442,7 +447,7 @@ bool onnx_max_unpool(OnnxNode *n)
                                              : y);
 }
 
-/* Sums of windows divided by how many elements each has. */
+/* Returns the sums of windows, each divided by the number of elements of its window. */
 static Value *means(OnnxNode *n, Value *x, const Window *w, bool counts)
 {
     Value *y = windowed(n, x, w, OP_ADD_TENSOR, 0);
@@ -470,7 +475,7 @@ static Value *means(OnnxNode *n, Value *x, const Window *w, bool counts)
     return y;
 }
 
-/* (sum |x|^p)^(1/p) of windows */
+/* Returns |x|^p, whose sums over windows are those of a norm. */
 static Value *power_of(OnnxNode *n, Value *x, int64_t p)
 {
     x = p == 2 ? on_binary(n, OP_MUL_TENSOR, x, x) : on_unary(n, OP_ABS, x);
@@ -520,8 +525,8 @@ static Value *averaged(OnnxNode *n, Value *x, const Window *w, bool counts)
              : NULL;
 }
 
-/* If the padding is uneven, x is padded first, and averages are divided by the share of elements
- * that are no padding. */
+/* Builds an average pool.  If the padding is uneven, x is padded first, and averages are divided by
+ * the share of elements that are no padding. */
 Value *on_average_pool(OnnxNode *n, Value *x)
 {
     Window w;
@@ -558,7 +563,8 @@ bool onnx_global_pool(OnnxNode *n)
     return x && on_define(n, 0, ON_BUILD(n, n->row->op, "vIb", x, x->type.rank - 2, axis, true));
 }
 
-/* Sums of squares over channels that are near, by a pool over channels as an axis of space. */
+/* Divides by a power of the sum of squares of channels that are near.  A pool computes this sum,
+ * with the channels as an axis of space. */
 bool onnx_lrn(OnnxNode *n)
 {
     int64_t size = on_int(n, "size", 1);
@@ -614,7 +620,7 @@ bool onnx_instance_norm(OnnxNode *n)
     return scale && grouped(n, scale->type.dim[0].value, scale, on_value(n, 2));
 }
 
-/* The numbers of groups as numbers of their channels. */
+/* Returns input i, a number for each group, as a number for each channel. */
 static Value *for_channels(OnnxNode *n, int i, int64_t groups)
 {
     Value *x = on_value(n, 0), *v = on_value(n, i);
@@ -627,7 +633,7 @@ static Value *for_channels(OnnxNode *n, int i, int64_t groups)
     return on_view(n, v, 1, x->type.dim + 1);
 }
 
-/* Until opset 20 each group has a scale and a shift. */
+/* Until opset 20 each group has one scale and one shift. */
 bool onnx_group_norm(OnnxNode *n)
 {
     int64_t groups = on_int(n, "num_groups", 1);
@@ -636,7 +642,8 @@ bool onnx_group_norm(OnnxNode *n)
     return grouped(n, groups, scale, is_old ? for_channels(n, 2, groups) : on_value(n, 2));
 }
 
-/* Factors may have fewer axes than are normalized, or axes of size 1. */
+/* Returns input i, the factors of a norm, with the sizes of the axes of x that are normalized.  In
+ * the file it may have fewer axes, or axes of size 1. */
 static Value *factor(OnnxNode *n, int i, const Value *x, int axis)
 {
     Value *v = on_has(n, i) ? on_value(n, i) : NULL;

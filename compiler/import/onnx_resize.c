@@ -1,4 +1,4 @@
-/* onnx_resize.c -- Resize, Upsample and other operators that interpolate between elements. */
+/* onnx_resize.c -- reads Resize, Upsample and other operators that interpolate between elements. */
 #include "compiler/import/onnx.h"
 #include <math.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void weigh(const Sampling *s, Axis a, int64_t i, float *row)
     if (!is_cubic && !s->smooths)
         at = at < 0 ? 0 : at > (double)(a.in - 1) ? (double)(a.in - 1) : at;
     int64_t base = (int64_t)ceil(at) - 1;
-    for (int turn = 0; turn < 2; turn++) /* the sum first */
+    for (int turn = 0; turn < 2; turn++) /* the first turn computes the sum */
         for (int64_t j = base + first; j <= base + 1 - first; j++) {
             double far = (at - (double)j) * narrow;
             double part = is_cubic ? cubic(s->cubic_a, far) : fabs(far) < 1 ? 1 - fabs(far) : 0;
@@ -113,7 +113,7 @@ static Value *weighted(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *
     return on_matrix(n, x, axis, a.out, matrix);
 }
 
-/* Elements from outside of a region of tf_crop_and_resize are a number. */
+/* Replaces elements from outside of the region of tf_crop_and_resize by a number. */
 static Value *extrapolated(OnnxNode *n, Value *y, int axis, Axis a, const Sampling *s)
 {
     OnnxList *l = on_new_list(n, ETC_BOOL, 1, (int)a.out);
@@ -137,8 +137,8 @@ static bool is_image(const Value *x, const Axis *a)
            !x->type.dim[2].expr && !x->type.dim[3].expr && x->type.dtype == ETC_F32;
 }
 
-/* torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE: it
- * has none that computes the same. */
+/* Returns torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE:
+ * none computes the same. */
 static OpId open_operator(const Axis *a, int axes, const Sampling *s)
 {
     static const OpId rows[4][3] = {
@@ -171,7 +171,7 @@ static OpId open_operator(const Axis *a, int axes, const Sampling *s)
     return s->cubic_a == -0.75 ? rows[3][axes - 1] : OP_NONE;
 }
 
-/* Axes of space whose sizes a call decides, by sizes or by factors. */
+/* Resizes axes of space whose sizes a call decides, by sizes or by factors. */
 static Value *resized_openly(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
 {
     int rank = x->type.rank, axes = rank - 2;
@@ -202,7 +202,8 @@ static Value *resized_openly(OnnxNode *n, Value *x, const Axis *a, const Samplin
     return ON_GIVEN(n, op, t, "vaba", x, size, !strcmp(s->transform, "align_corners"), factor);
 }
 
-/* Kernels of torch where they do just that: nearest by a whole factor, and bilinear. */
+/* Resizes by a kernel of torch where one computes the same: nearest by a whole factor, and
+ * bilinear. */
 static Value *resized_image(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
 {
     int64_t size[2] = {a[2].out, a[3].out};
@@ -247,7 +248,7 @@ static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
     return on_define(n, 0, y);
 }
 
-/* An axis of open size by a factor. */
+/* Sets the size of the result for an axis of open size, by a factor. */
 static bool open_by_scale(OnnxNode *n, Axis *a, double scale)
 {
     const int64_t PARTS = 4096;
@@ -314,7 +315,8 @@ static bool read_sizes(OnnxNode *n, const Value *x, const OnnxList *scales, cons
     return true;
 }
 
-/* Sizes that keep the ratio: the least, or the largest, of the scales is that of all axes. */
+/* Changes sizes so that they keep the ratio: the least, or the largest, of the scales counts for
+ * all axes. */
 static bool keep_ratio(OnnxNode *n, Axis *a, int rank, const char *policy)
 {
     int64_t at[MAX_RANK];
@@ -344,7 +346,7 @@ static bool keep_ratio(OnnxNode *n, Axis *a, int rank, const char *policy)
     return true;
 }
 
-/* The region of each axis, all starts before all ends. */
+/* Reads the region of each axis; all starts stand before all ends. */
 static bool read_region(OnnxNode *n, Axis *a, int rank)
 {
     int64_t at[MAX_RANK];
@@ -385,7 +387,7 @@ bool onnx_resize(OnnxNode *n)
            resampled(n, x, a, &s);
 }
 
-/* Upsample, and Resize of opset 10. */
+/* Reads Upsample, and Resize of opset 10. */
 bool onnx_upsample(OnnxNode *n)
 {
     Axis a[MAX_RANK];

@@ -1,4 +1,4 @@
-/* onnx_shape.c -- ONNX operators that move elements or return sizes. */
+/* onnx_shape.c -- reads ONNX operators that move elements or return sizes. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
@@ -134,7 +134,7 @@ static Dim left_over(Program *p, const Value *x, const Dim *dim, int rank, int l
     return dim_floordiv(p, all, rest);
 }
 
-/* A size of 0 means that of the operand, -1 the one that is left. */
+/* Reads a reshape.  A size of 0 means that of the operand, and -1 the size that is left. */
 bool onnx_reshape(OnnxNode *n)
 {
     Dim dim[MAX_RANK];
@@ -183,7 +183,8 @@ bool onnx_flatten(OnnxNode *n)
     return on_define(n, 0, on_view(n, x, 2, flat));
 }
 
-/* Axes as an attribute, or from opset 13 on as an input; -1: all are left to the operator. */
+/* Reads axes from an attribute, or from opset 13 on from an input.  Returns their number; -1: there
+ * are none, so the operator chooses, or an error was reported. */
 static int axes_of_views(OnnxNode *n, int rank, bool goes[MAX_RANK])
 {
     int64_t at[MAX_RANK];
@@ -203,7 +204,8 @@ static int axes_of_views(OnnxNode *n, int rank, bool goes[MAX_RANK])
     return count;
 }
 
-/* An axis of an open size stays; calls that give it the size 1, and so another rank, are refused. */
+/* Keeps an axis of an open size: calls that give it the size 1, and so another rank, are
+ * refused. */
 static void keep_axis(OnnxNode *n, Dim size, int axis)
 {
     Program *p = n->in->program;
@@ -300,7 +302,7 @@ bool onnx_concat(OnnxNode *n)
            on_define(n, 0, count == 1 ? part[0] : on_join(n, count, part, axis));
 }
 
-/* The same of a list, whose parts are lists. */
+/* Splits a list into lists. */
 static bool split_list(OnnxNode *n, const OnnxList *x, const Dim *size, int count)
 {
     int64_t at = 0;
@@ -320,8 +322,8 @@ static bool split_list(OnnxNode *n, const OnnxList *x, const Dim *size, int coun
     return true;
 }
 
-/* The sizes are an attribute or an input.  Without them parts are equal; the last one may be
- * smaller. */
+/* Splits an axis.  The sizes are an attribute or an input.  Without them all parts are equal, but
+ * the last one may be smaller. */
 bool onnx_split(OnnxNode *n)
 {
     enum { MOST = 256 };
@@ -355,7 +357,7 @@ bool onnx_split(OnnxNode *n)
     return true;
 }
 
-/* A slice of one axis.  With a negative step the axis is reversed first. */
+/* Returns a slice of one axis.  With a negative step the axis is reversed first. */
 static Value *sliced(OnnxNode *n, Value *x, int axis, Dim from, Dim to, int64_t step)
 {
     Dim size = x->type.dim[axis];
@@ -425,8 +427,8 @@ bool onnx_slice(OnnxNode *n)
     return on_define(n, 0, x);
 }
 
-/* The border of x along an axis, of `count` elements: reflected or wrapped from `from` on, or
- * the one element there as often as it takes. */
+/* Returns a border of x along an axis, with `count` elements: those from `from` on, reflected or
+ * wrapped, or copies of the one element there. */
 static Value *border(OnnxNode *n, Value *x, int axis, const char *mode, Dim from, int64_t count)
 {
     int64_t dim = axis;
@@ -453,7 +455,7 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
         onnx_unsupported(n, "pads in mode '%s'", mode);
         return NULL;
     }
-    if ((before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* cuts first */
+    if ((before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* it cuts first */
         Dim end = after < 0 ? dim_add(p, size, DIM(after)) : size;
         if (!(x = on_part(n, x, axis, DIM(before < 0 ? -before : 0), end, 1)))
             return NULL;
@@ -482,7 +484,7 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
     return count == 1 ? x : ON_BUILD(n, OP_CAT, "Vi", (int)count, part, (int64_t)axis);
 }
 
-/* torch wants the last axis first, and its begin and end beside each other. */
+/* Pads x. torch takes the last axis first, with its begin and end beside each other. */
 static bool padded(OnnxNode *n, const Dim *pads, int count, const char *mode, double with)
 {
     Dim pair[2 * MAX_RANK];
@@ -560,7 +562,7 @@ bool onnx_trilu(OnnxNode *n)
 
 /* -- blocks of space --------------------------------------------------------------------------- */
 
-/* In the mode CRD it is pixel_shuffle. */
+/* Moves channels into blocks of pixels.  The mode CRD is pixel_shuffle. */
 bool onnx_depth_to_space(OnnxNode *n)
 {
     static const int64_t dcr[6] = {0, 3, 4, 1, 5, 2};
@@ -600,7 +602,7 @@ bool onnx_space_to_depth(OnnxNode *n)
 
 /* -- middles and diagonals --------------------------------------------------------------------- */
 
-/* The result is 1 where the column minus the row is k. */
+/* Defines 1 where the column minus the row is k, else 0. */
 bool onnx_eye_like(OnnxNode *n)
 {
     Value *x = on_value(n, 0);
@@ -617,7 +619,8 @@ bool onnx_eye_like(OnnxNode *n)
     return on_define(n, 0, on_cast(n, on_binary(n, OP_EQ_TENSOR, column, row), t));
 }
 
-/* The middle of x, or x in the middle of zeros, along each axis that has a size. */
+/* Returns the middle of x, or x in the middle of zeros, along each axis for which a size is
+ * given. */
 bool onnx_center_crop_pad(OnnxNode *n)
 {
     Dim want[MAX_RANK];

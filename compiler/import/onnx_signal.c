@@ -1,4 +1,4 @@
-/* onnx_signal.c -- ONNX operators of signals, as products with tables that are made here. */
+/* onnx_signal.c -- reads ONNX operators of signals as products with tables that are made here. */
 #include "compiler/import/onnx.h"
 #include "ir/eval.h"
 #include <math.h>
@@ -8,7 +8,7 @@ static const double pi = 3.14159265358979323846;
 
 /* -- windows ----------------------------------------------------------------------------------- */
 
-/* c[0] - c[1] cos(2 pi i / n) + c[2] cos(4 pi i / n) */
+/* Defines the window c[0] - c[1] cos(2 pi i / n) + c[2] cos(4 pi i / n). */
 static bool window_of(OnnxNode *n, const double c[3])
 {
     Dim size[MAX_RANK];
@@ -47,7 +47,7 @@ bool onnx_blackman(OnnxNode *n)
     return window_of(n, c);
 }
 
-/* Number i of input i. */
+/* Reads input i, which must be a known number of less than 1e9. */
 static bool number_at(OnnxNode *n, int i, double *v)
 {
     const OnnxList *l = on_list(n, i);
@@ -57,7 +57,8 @@ static bool number_at(OnnxNode *n, int i, double *v)
     return fabs(*v) < 1e9 ? true : onnx_wrong(n, "has a parameter out of range");
 }
 
-/* Triangles over bins of a spectrum, whose corners are even steps on the mel scale. */
+/* Defines triangles over the bins of a spectrum, whose corners have equal steps on the mel
+ * scale. */
 bool onnx_mel_weights(OnnxNode *n)
 {
     double v[5]; /* bands, length, rate, lowest, highest */
@@ -96,7 +97,7 @@ typedef struct Transform {
     bool is_inverse, is_half; /* is_half: of one side of a spectrum, to real parts */
 } Transform;
 
-/* cos or sin of all bins at the first `in` samples. */
+/* Returns a table of cos or sin for all bins at the first `in` samples. */
 static float *waves(OnnxNode *n, const Transform *f, int64_t in, double (*fn)(double), double sign)
 {
     float *m = on_table_of(n, f->bins, in);
@@ -113,7 +114,8 @@ static Value *part_at(OnnxNode *n, Value *x, int i)
     return on_part(n, x, x->type.rank - 1, DIM(i), DIM(i + 1), 1);
 }
 
-/* The transform of x along an axis, whose last axis is of real, or real and imaginary, parts. */
+/* Returns the transform of x along an axis.  The last axis of x has real parts, or real and
+ * imaginary ones. */
 static Value *transformed(OnnxNode *n, Value *x, int axis, const Transform *f)
 {
     int last = x->type.rank - 1;
@@ -162,7 +164,7 @@ bool onnx_dft(OnnxNode *n)
     return on_define(n, 0, transformed(n, x, axis, &f));
 }
 
-/* Frames of the signal, windowed and transformed: [batch, frames, bins, 2]. */
+/* Defines the windowed and transformed frames of a signal: [batch, frames, bins, 2]. */
 bool onnx_stft(OnnxNode *n)
 {
     Value *x = on_value(n, 0), *window = on_has(n, 2) ? on_value(n, 2) : NULL;
