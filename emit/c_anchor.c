@@ -277,8 +277,9 @@ typedef struct Matmul {
     const char *b_form;
     Dim b_row;
     bool from_y;
-    bool is_in_blocks; /* b is in blocks, and rows of y are y_row apart */
-    bool is_bfloat; /* likewise, and the blocks are of bfloat16 */
+    bool is_in_blocks; /* etc_matmul_part computes several rows of y, which are y_row apart, with b
+                        * in blocks */
+    bool is_bfloat; /* etc_matmul_bf16 computes the same, with blocks of bfloat16 */
     Dim y_row;
 } Matmul;
 

@@ -111,7 +111,8 @@ static int64_t whole_vectors(int64_t n)
  * are symbolic, the result is 0. */
 static int64_t large_work(const Function *f, const Heads *h)
 {
-    enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* kernels/attention.h, tile.h */
+    enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* as in kernels/attention.h and
+                                                                  * tile.h */
     const Type q = *part_whole(f, h->v[Q]), k = *part_whole(f, h->v[K]);
     if (!type_is_static(q) || !type_is_static(k) || f->e->target->mcu)
         return 0;

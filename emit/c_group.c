@@ -55,7 +55,8 @@ bool emit_pointwise(Function *f, const Node *n, Clamp clamp)
     return function_refuse(f, n, "takes a pointwise node in a group only");
 }
 
-/* A table of functions would be relocated at each start; a jump table is not. */
+/* Returns the emitter of an operator.  A table of functions would be relocated at each start; the
+ * jump table of a switch is not. */
 static EmitFn *emit_of(OpId op)
 {
     switch ((int)op) {

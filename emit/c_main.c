@@ -408,7 +408,7 @@ static void put_memory(Emit *e, Text *t)
     put(t, e->p->session->ram.n ? "bank" : "arena");
 }
 
-/* Prints main_text.  Code that depends on the model replaces three words of it. */
+/* Prints main_text.  Code that depends on the model replaces the words of `part` in it. */
 static void put_main(Emit *e, Text *t)
 {
     static const struct {

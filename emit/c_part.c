@@ -35,7 +35,8 @@ void take_thread_names(const Emit *e, NameSet *names)
         names_take(names, arena_printf(e->a, "%s_%s", e->file, ours[i]));
 }
 
-/* The symbol is not counted, so it is no parameter of NAME_run. */
+/* Makes the symbol for the rows of a part.  The program does not count it, so it is no parameter of
+ * NAME_run. */
 void parts_start(Emit *e)
 {
     Program *p = e->method->program;
@@ -156,8 +157,9 @@ static bool is_first(const Value *v, int axis)
     return yes;
 }
 
-/* Returns whether the code of a node can take the indices of a part of v.  The strides of a constant
- * follow from its sizes; so if these become those of the part, its first axis is cut. */
+/* Returns whether the code of a node can take the indices of a part of v.  The strides of a
+ * constant follow from its sizes.  They stay right if the first axis with several indices is cut,
+ * and no other. */
 static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axis)
 {
     if (axis < 0 || keeps_type(n, v))
@@ -181,8 +183,9 @@ static bool has_kernel(const Node *n)
     return node_moves(n) || node_is_pointwise(n) || t == ETC_F32 || is_byte;
 }
 
-/* Whole blocks of output channels or columns are computed together, and vectors of anything else
- * but sums. */
+/* Returns the number of which the indices of a part should be a multiple: the size of a block for
+ * output channels and columns of products, that of a vector for other neighbouring elements, else
+ * 1.  Sums have no vectors across indices. */
 static int grain_of(const Node *n, const CutValue *y)
 {
     Conv c;
@@ -194,7 +197,8 @@ static int grain_of(const Node *n, const CutValue *y)
     return a == ACCESS_PRODUCT ? TOGETHER : TOGETHER / 2;
 }
 
-/* access_range, if all merged axes are those of the operand in the same order. */
+/* Returns access_range(n, i, axis) if the merged axes are axes of the operand in the same order,
+ * else AXIS_NONE. */
 static int range_of(const Parts *p, const Node *n, int i, int axis)
 {
     const int k = access_range(n, i, axis);
@@ -311,7 +315,8 @@ static double read_time(const Emit *e, const Parts *p, const Node *n, const Grap
     return e->made_along[outer->index] == axis + 1 ? 0 : FAR * reads;
 }
 
-/* Returns how many times so many floats fill lines of the cache. */
+/* Returns the least power of two, at most LINE, of runs of `floats` floats that fill whole lines of
+ * the cache. */
 static int times_of_lines(Dim floats)
 {
     int times = 1;
@@ -331,7 +336,8 @@ static double edge_time(Emit *e, const Parts *p)
     return meets ? EDGE * edges : 0;
 }
 
-/* Returns the time of the largest part in that of the whole, if there are as few rows as possible. */
+/* Returns the time of the largest part as a share of the time of the whole, for the least number of
+ * rows; NO_COST if even the largest number of rows is one part. */
 static double cost_of(Emit *e, const Parts *p, const Node *n, const Graph *body, double work)
 {
     int64_t least, most;
