@@ -14,7 +14,7 @@ static Arg keyed(const char *key, Arg a)
     return a;
 }
 
-/* The copy as a group of its own, as the c tail wants every op that computes. */
+/* Makes a copy of v in a group of its own, as the c tail wants every operator that computes. */
 static Value *copy_in_group(Graph *g, Value *v, Loc loc, Diag *d)
 {
     Program *p = g->program;
@@ -61,7 +61,7 @@ static bool copy_outputs(Graph *g, Arena *tmp, bool *again, Diag *d)
     bool *taken = NEW(tmp, bool, g->n_values + 1);
     for (int i = 0; i < g->n_out; i++) {
         const Value *root = value[a.root[g->out[i]->index]];
-        if (g->out[i]->type.rank == SCALAR) /* lies in no memory */
+        if (g->out[i]->type.rank == SCALAR) /* it lies in no memory */
             continue;
         if (root->def && !taken[root->index]) {
             taken[root->index] = true;
@@ -86,8 +86,9 @@ static bool is_carried_there(const Graph *g, int i, AliasSets a)
            type_equal(v->type, g->in[i]->type);
 }
 
-/* At the end of a turn its results are moved to the carried values, one after the other.  Copies
- * those that would lie in the bytes of another carried value. */
+/* Copies results of a turn that would lie in the bytes of another carried value.  At the end of a
+ * turn its results are moved to the carried values one after the other, so a move could destroy
+ * such a result. */
 static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
     const Node *loop = region_loop(g);

@@ -23,7 +23,8 @@ typedef struct Sets { /* arrays by value index, those of sets by root */
     bool *has_offset; /* sets: one starts behind the first byte */
 } Sets;
 
-/* The value that holds v's bytes; from then on v's parent. */
+/* Returns the index of the value that holds v's bytes, and makes it the parent of v and of all
+ * values on the way. */
 static int root_of(Sets *s, const Value *v)
 {
     int root = v->index;
@@ -43,7 +44,7 @@ static int root_of(Sets *s, const Value *v)
     return root;
 }
 
-/* v's first byte in its root's; of a root, 0. */
+/* Returns the byte of its root at which v begins; for a root it is 0. */
 static int64_t offset_of(Sets *s, const Value *v)
 {
     root_of(s, v);
@@ -74,7 +75,8 @@ static bool is_tensor(const Value *v)
 
 /* -- views --------------------------------------------------------------------------------- */
 
-/* The first byte of a slice or select in its input, where it is one run of bytes. */
+/* Sets *offset to the first byte of a slice or select in its input.  Returns false if it is not one
+ * run of bytes there, or does not begin at a known byte. */
 static bool run_offset(const Node *n, int64_t *offset)
 {
     int64_t inner = 1;
@@ -92,7 +94,8 @@ static bool run_offset(const Node *n, int64_t *offset)
            mul_ok(*offset, (int64_t)etc_dtype_size((int)x.dtype), offset);
 }
 
-/* Sizes that are equal by a guard may have other bounds, and then no plan in common. */
+/* Returns whether a view has as many bytes as its input at the upper bounds of their sizes.  Sizes
+ * that a guard makes equal may have other bounds; such values cannot share a plan. */
 bool view_keeps_bounds(const Node *n)
 {
     assert(n->n_in && n->n_out);
@@ -114,7 +117,8 @@ static bool is_view(const Node *n, int64_t *offset)
     return fixed && run_offset(n, offset);
 }
 
-/* Memory of the caller has no byte offsets, and an output there must fill it. */
+/* Returns whether v may lie at byte `offset` of a root in memory of the caller.  There are no
+ * offsets in such memory, and an output must fill it. */
 static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
 {
     if (graph_owns_io(s->g))
@@ -126,7 +130,8 @@ static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
             type_bytes(v->type) == type_bytes(s->value[root]->type));
 }
 
-/* Constants have no place that a view could share. */
+/* Returns whether the result of a view may share the bytes of its input.  Constants have no place
+ * that it could share. */
 static bool may_view(Sets *s, const Node *n, int64_t offset)
 {
     int root = root_of(s, first_operand(n));
@@ -233,7 +238,7 @@ static const Value *dying_operand(Sets *s, const Node *n, int time)
 
 /* -- sets ------------------------------------------------------------------------------------ */
 
-/* The set of root `of` lies in that of `to`, from byte `offset` of `to` on. */
+/* Puts the set of root `of` into that of `to`, from byte `offset` of `to` on. */
 static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
 {
     int root = root_of(s, to), v = of->index;
@@ -246,8 +251,8 @@ static void join(Sets *s, const Value *of, const Value *to, int64_t offset)
     s->has_offset[root] = s->has_offset[root] || s->has_offset[v] || s->shift[v];
 }
 
-/* A value may be written over the state it updates when the state is read no later than by the node
- * that makes the value, and there only as that node's row allows. */
+/* Returns whether a node's result may be written over the state that it updates.  For this, nothing
+ * may read the state after the node, and the node itself only as its row allows. */
 static bool may_write_state(Sets *s, const Node *n, int time)
 {
     const Value *t = s->updates[n->out[0]->index];
@@ -280,8 +285,9 @@ static bool is_run_of_operands(const Node *n)
     return true;
 }
 
-/* Operands i .. of a concat that are neighbours in one set as they are in the result, the first at
- * byte `at` of it; returns the number behind the last.  `*bytes` is their sum. */
+/* Finds the operands of a concat from i on that are neighbours in one set, as they are in the
+ * result.  Returns the number of the first that is not, and sets *bytes to the sum of their
+ * bytes. */
 static int neighbours(Sets *s, const Node *n, int i, int64_t *bytes)
 {
     int root = root_of(s, n->in[i]);
@@ -293,7 +299,8 @@ static int neighbours(Sets *s, const Node *n, int i, int64_t *bytes)
     return i;
 }
 
-/* A set that nodes of the graph write and that may move as a whole. */
+/* Returns whether a set may become a part of concat result y: nodes of the graph write it, and it
+ * may move as a whole. */
 static bool may_be_part(const Sets *s, int root, const Value *y)
 {
     const Value *v = s->value[root];
@@ -301,7 +308,8 @@ static bool may_be_part(const Sets *s, int root, const Value *y)
            type_is_static(v->type);
 }
 
-/* Memory of the caller has to be filled by one value. */
+/* Places the operands of a concat in its result where that is possible.  Memory of the caller has
+ * to be filled by one value, so it is left alone. */
 static void place_parts(Sets *s, const Node *n)
 {
     const Value *y = n->out[0];
@@ -355,7 +363,7 @@ static void find_updates(Sets *s)
     }
 }
 
-/* Branches read states without operands. */
+/* Notes that a branch reads states, which are no operands of its node. */
 static void find_reads_in(Sets *s, const Graph *branch, int time)
 {
     for (int i = 0; i < branch->n_states; i++) {

@@ -69,7 +69,8 @@ static void wrap_axis(Node *n, int i, int rank)
         set_int(n, i, axis + rank);
 }
 
-/* A list of axes, counted from 0; none or an empty list means all where `empty_is_all`. */
+/* Counts a list of axes from 0.  If `empty_is_all` is set, no list and an empty list become the
+ * list of all axes. */
 static void wrap_axes(Node *n, int i, int rank, bool empty_is_all)
 {
     int64_t axis[MAX_RANK];
@@ -123,8 +124,8 @@ static void widen_window(Node *n, int count)
         widen(n, list[i], count);
 }
 
-/* The start of a slice, or its end, from 0 to the size; an open end under a symbolic size stays
- * INT64_MAX, which costs no arithmetic at run time. */
+/* Counts the start of a slice, or its end, from 0, and clamps it to the size.  An open end under a
+ * symbolic size stays INT64_MAX, which costs no arithmetic at run time. */
 static void spell_bound(Node *n, const char *name, Dim size, int64_t otherwise)
 {
     int i = arg_of(n, name);
@@ -287,7 +288,8 @@ static Value *signed_integers(Rewrite *r, Node *n)
                     : NULL;
 }
 
-/* A permutation that moves axes of size 1 only is a view; one that moves none is nothing. */
+/* Turns a permutation that moves only axes of size 1 into a view, and removes one that moves
+ * none. */
 static Value *plain_permute(Rewrite *r, Node *n)
 {
     Permute p;
@@ -411,7 +413,7 @@ static Value *running_sum(Rewrite *r, Node *n)
     return NULL;
 }
 
-/* The tensor of which v is element i along an axis, which it keeps with size 1; or NULL. */
+/* Returns the tensor of which v is element i along an axis that v keeps with size 1; or NULL. */
 static Value *taken_from(const Value *v, int64_t axis, int64_t i)
 {
     Narrow one;
@@ -571,7 +573,7 @@ static bool gives_nothing(const Node *n)
     return true;
 }
 
-/* A product over no terms, which some kernels leave unwritten. */
+/* Returns whether n is a product over no terms, whose result some kernels leave unwritten. */
 static bool sums_nothing(const Node *n)
 {
     Product p;

@@ -200,7 +200,7 @@ static void hold(Check *c, int segment, int contents)
     c->holds[segment] = contents;
 }
 
-/* Bytes [from, to) of v hold v. */
+/* Lets bytes [from, to) of v hold v. */
 static void paint_part(Check *c, const Value *v, int64_t from, int64_t to)
 {
     Region r = region_of(place_of(v));
@@ -217,8 +217,8 @@ static void paint(Check *c, const Value *v)
     paint_part(c, v, 0, type_bytes(v->type));
 }
 
-/* v holds from now on what `of` of this graph or the one around it, whose bytes enclose its own,
- * holds. */
+/* Lets v hold what `of` holds, a value of this graph or of the one around it whose bytes enclose
+ * those of v. */
 static void take_over(Check *c, const Value *v, const Check *around, const Value *of)
 {
     const Mix *m = &around->mix[of->index];
@@ -273,7 +273,7 @@ static bool slice_lies_there(const Node *n)
     return start_of(n->out[0]) - start_of(p.x) == skipped;
 }
 
-/* A result that is its input's bytes: nothing is written. */
+/* Returns whether the result is a part of its input's bytes, so that nothing is written. */
 static bool is_declared_view(const Node *n)
 {
     if (n->n_out != 1 || !n->n_in || !is_inside(first_operand(n), n->out[0]))
@@ -302,8 +302,8 @@ static bool is_part(const Node *n, int k, int64_t at)
     return is_inside(y, x) && start_of(x) == start_of(y) + at;
 }
 
-/* Operands from k on, up to the next that lies in the result already, are moved there together:
- * [from, to) of it.  None may lie where they go. */
+/* Moves the operands from k on, up to the next that lies in the result already, to their bytes in
+ * the result.  No operand may lie where they go. */
 static int move_operands(Check *c, const Node *n, int k, int64_t *at)
 {
     const Value *y = n->out[0];
@@ -352,7 +352,7 @@ static void play_concat(Check *c, const Node *n)
     c->mix[y->index] = (Mix){holds, first};
 }
 
-/* Elements of x and y correspond and lie at the same bytes. */
+/* Returns whether x and y have the same elements at the same bytes. */
 static bool lies_alike(const Value *x, const Value *y)
 {
     return start_of(x) == start_of(y) && x->type.rank == y->type.rank &&
@@ -461,7 +461,7 @@ static void enter_branch(Check *c, const Check *around, const Node *n)
     }
 }
 
-/* Results are moved one after the other to the cond's. */
+/* Moves the results of a branch one after the other to those of the cond. */
 static void leave_branch(Check *c, const Node *n)
 {
     for (int i = 0; i < c->g->n_out && i < n->n_out; i++) {
@@ -594,7 +594,8 @@ static void check_end(Check *c)
                                    "plan: output %%%s lies in a state", g->out[i]->name);
 }
 
-/* The last bank may be too small: the driver tells how much it would take. */
+/* Checks that each pool fits its bank.  The last pool may be too large: the driver tells how much
+ * it would take. */
 static void check_banks(Check *c)
 {
     const MemoryBanks *ram = &c->g->program->session->ram;

@@ -98,7 +98,8 @@ static void check_size(Checks *c, int input, int axis)
         check_equal(c, c->first, v, want, arena_printf(p->arena, "%s must be %s", where, size));
 }
 
-/* The runtime itself checks an input without open sizes. */
+/* Adds checks for the sizes of inputs that have open ones.  The runtime itself checks all
+ * others. */
 static void check_inputs(Checks *c)
 {
     for (int i = 0; i < c->g->n_in; i++)

@@ -133,7 +133,7 @@ static void shake_result(const Value *v, EtcTensor *t, void *seed)
         shake_floats(t->data, t->dtype, etc_numel(t), seed);
 }
 
-/* `shake`: a seed for the results of nodes, or NULL. */
+/* Runs a method of p on inputs.  `shake` is a seed for changes of the nodes' results, or NULL. */
 static EtcTensor **run(const Case *k, const Program *p, EtcTensor *const *in, uint64_t *shake,
                        Arena *a, Diag *d)
 {
@@ -277,7 +277,7 @@ static bool same_shape(const EtcTensor *a, const EtcTensor *b)
            !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
 
-/* The first element that differs by more than it may, or -1. */
+/* Returns the first element that differs by more than it may, or -1. */
 static int64_t first_fault(const EtcTensor *a, const EtcTensor *b, double most)
 {
     size_t size = etc_dtype_size((int)a->dtype);

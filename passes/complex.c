@@ -14,7 +14,8 @@ static bool is_pair(const Node *n)
 
 /* -- what rules ask for ------------------------------------------------------------------------ */
 
-/* A constant's bytes as floats, real and imaginary parts in turn along a last axis. */
+/* Returns the bytes of a complex constant as floats, with real and imaginary parts along a last
+ * axis. */
 static Value *floats_of(Graph *g, const Value *v)
 {
     Program *p = g->program;
@@ -39,7 +40,7 @@ Arg play_half(Play *p, int64_t which, Arg a)
         return play_misfit(p, "uses a value as a complex number that is not one");
     if (v->def && is_pair(v->def))
         return of_value(p, arg_value(v->def, (int)which));
-    if (!v->state) { /* a refused node or input: reported elsewhere */
+    if (!v->state) { /* a refused node or input, which is reported elsewhere */
         p->failed = true;
         return (Arg){.kind = ARG_NONE};
     }

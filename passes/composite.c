@@ -41,8 +41,9 @@ bool node_takes_number(const Node *n)
     return false;
 }
 
-/* Some operators have the types of the file, so their operands were not checked; nor were
- * numbers that replace tensors. */
+/* Reports that a rule does not fit its operands.  If an operator's types come from the file, or a
+ * number replaced a tensor, nothing has checked its operands before, so that is the file's fault;
+ * else it is the rule's. */
 Arg play_misfit(Play *p, const char *what)
 {
     if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !node_takes_number(p->n)))
@@ -71,7 +72,8 @@ bool play_has_room(const Rewrite *r)
     return r->work < most_work(r) / 2;
 }
 
-/* Numbers of a hostile file may decide how long lists are and how often loops run. */
+/* Counts work of a rule and refuses the node if there is too much, because numbers of a hostile
+ * file may decide how long lists are and how often loops run. */
 bool play_work(Play *p, int64_t units)
 {
     p->r->work += units;
@@ -168,7 +170,7 @@ Arg play_argument(Play *p, Arg a)
     return a;
 }
 
-/* Results of the node as they are recorded: outs, and the first of them, out. */
+/* Returns the list of the node's results as they are recorded. */
 static Arg recorded_results(Play *p)
 {
     Arg *item, list = list_new(p, p->n->n_out, &item);
@@ -294,7 +296,8 @@ static Arg play_custom(Play *p, const CustomOp *op, const Given *g)
 
 /* -- calls ------------------------------------------------------------------------------------- */
 
-/* Whatever the rule returns is in p->result then.  s: of an operator that is called, or NULL. */
+/* Interprets a rule; what it returns is in p->result then.  `of` is the schema of an operator that
+ * is called, or NULL. */
 static void play_text(Play *p, const RuleBody *body, const char *name, const Schema *of,
                       const Given *g)
 {
@@ -361,7 +364,7 @@ static Arg call_rule(Play *p, int rule, const Schema *of, const Given *g)
     return p->result[0];
 }
 
-/* The result types of this operator come from the file.  If a user's rule calls it, there are
+/* Calls an operator whose result types come from the file.  If a user's rule calls it there are
  * none, so its own rule runs at once. */
 static Arg call_given(Play *p, OpId op, const Given *g)
 {
@@ -402,7 +405,8 @@ static Arg call(Play *p, Scope *s, const Form *f)
 
 /* -- expressions ------------------------------------------------------------------------------- */
 
-/* Lists are walked by recursion; loops of a user's rule could nest them without end. */
+/* Notes how deep lists are nested, and refuses too much of it: lists are walked by recursion, and
+ * loops of a user's rule could nest them without end. */
 static Arg nested(Play *p, Arg list)
 {
     int depth = 0;
@@ -445,7 +449,7 @@ static bool holds(Play *p, Scope *s, const Form *f)
     return !p->failed && truth_of(p, a);
 }
 
-/* A form whose parts are all computed. */
+/* Evaluates a form after all its parts. */
 static Arg of_parts(Play *p, Scope *s, const Form *f)
 {
     Arg v[3] = {none, none, none};
@@ -628,7 +632,8 @@ static const char *type_shown(Play *p, Type t)
     return arena_join(p->r->tmp, s, t.rank > 0 ? "]" : t.rank ? "" : "[]");
 }
 
-/* v under the sizes that the export recorded; open ones are taken to be those. */
+/* Returns result i of a rule under the sizes that the export recorded for it; open sizes are taken
+ * to be these. */
 static Value *recorded(Play *p, const Arg *result, int i)
 {
     Type t = p->n->out[i]->type;

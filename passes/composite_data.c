@@ -97,7 +97,8 @@ bool sign_commutes(int i)
     return signs[i].tensors < N_OPS && op_info[signs[i].tensors].flags & COMMUTES;
 }
 
-/* A float that the model computes is the tensor that it is read from. */
+/* Returns the tensor from which a float is read that the model computes; any other argument as it
+ * is. */
 static Arg read_number(Play *p, Arg a)
 {
     const Value *v = tensor(p, a);
@@ -225,7 +226,8 @@ static Arg sizes_of(Play *p, const Value *v)
     return list;
 }
 
-/* An index counted from 0, or from the end where negative; out of range: refused. */
+/* Returns an index below n that may count from the end.  If it is out of range, the node is
+ * refused. */
 static int wrapped(Play *p, Arg a, int n)
 {
     int64_t i = int_of(p, a);
@@ -251,7 +253,8 @@ typedef enum Fn {
     FN_HALVED, FN_OWN, FN_IS_WHOLE, N_FNS
 } Fn;
 
-/* of_data: the name is an operator's too, where the first argument is a tensor. */
+/* The functions by name.  of_data: it is the name of an operator too, which is meant if the first
+ * argument is a tensor. */
 static const struct {
     const char *name;
     int least, most;
@@ -290,7 +293,8 @@ static double eps_of(EtcDtype t)
     return t == ETC_F64 ? 0x1p-52 : t == ETC_F16 ? 0x1p-10 : t == ETC_BF16 ? 0x1p-7 : 0x1p-23;
 }
 
-/* The largest finite number of a float dtype, or the bounds of an integer one. */
+/* Returns the largest or the lowest finite number of a float dtype, or the bounds of an integer
+ * one. */
 static Arg end_of(EtcDtype t, bool is_high)
 {
     int bits = 8 * (int)etc_dtype_size((int)t);
@@ -320,7 +324,7 @@ static Arg product_of(Play *p, Arg list)
     return of_dim(all);
 }
 
-/* The codes of a text's characters but blanks. */
+/* Returns a list of the codes of a text's characters without blanks. */
 static Arg letters_of(Play *p, Arg text)
 {
     if (text.kind != ARG_STRING)
@@ -361,7 +365,8 @@ static Arg viewed(Play *p, Arg x, Arg sizes)
     return p->failed ? none : of_value(p, build_view(p->r, p->n, v, dim, rank));
 }
 
-/* Axes may be counted from the end; the order that things have stays as it is. */
+/* Permutes a tensor; the axes may be counted from the end.  If the order does not change, the
+ * result is the tensor itself. */
 static Arg permuted(Play *p, Arg x, Arg axes)
 {
     int64_t axis[MAX_RANK];
@@ -378,7 +383,7 @@ static Arg permuted(Play *p, Arg x, Arg axes)
     return stays ? x : of_value(p, build_permute(p->r, p->n, v, axis));
 }
 
-/* A constant of one axis. */
+/* Returns a list as a constant with one axis. */
 static Arg tensor_of(Play *p, Arg list, Arg dtype)
 {
     Program *q = p->r->g->program;
@@ -401,8 +406,8 @@ static Arg tensor_of(Play *p, Arg list, Arg dtype)
     return of_value(p, graph_state(p->r->g, program_const(q, name, name, type, data)));
 }
 
-/* A size that is a symbol of its own is at most `most`, also where the export says more or just
- * `was`. */
+/* Sets the upper bound of a size that is a symbol of its own to `most`, unless its bound is less
+ * already and is not `was`, the bound that exports record wrongly. */
 static void limit(Play *p, Dim d, Arg most, Arg was)
 {
     Program *q = p->r->g->program;
@@ -416,7 +421,8 @@ static void limit(Play *p, Dim d, Arg most, Arg was)
     q->edits++;
 }
 
-/* told(x, n, most, was): a new size n, at most `most`, whose value is the element x. */
+/* Evaluates told(x, n, most, was): n is a new size of at most `most`, and element x is its
+ * value. */
 static Arg told_by(Play *p, const Given *g)
 {
     Dim d = dim_of(p, g->v[1]);
@@ -463,7 +469,7 @@ static Arg of_dtype(Fn fn, EtcDtype t)
 static Arg of_number(Play *p, Fn fn, Arg a)
 {
     if (a.kind == ARG_INT && (fn == FN_INT || fn == FN_FLOOR || fn == FN_CEIL))
-        return a; /* not every integer is a double */
+        return a; /* a double does not hold every integer */
     double x = float_of(p, a);
     switch ((int)fn) {
     case FN_SQRT:
@@ -550,7 +556,8 @@ int function_find(const char *name)
     return -1;
 }
 
-/* The other functions are for complex numbers, or do not check their arguments. */
+/* Returns whether rules of users may call a function.  The others are for complex numbers, or do
+ * not check their arguments. */
 bool function_is_public(int fn)
 {
     return fn < FN_TOLD || fn == FN_IS_COMPLEX;

@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) void skip_blank(Reader *r)
         skip_blanks(r);
 }
 
-/* A name, which may have dots inside; 0: there is none. */
+/* Returns the length of a name, which may have dots inside; 0: there is none. */
 static size_t name_length(const char *s)
 {
     size_t n = 0;
@@ -128,7 +128,7 @@ static int add_local(Reader *r, const char *s, size_t n)
     return r->n_locals - 1;
 }
 
-/* The number of the local whose name comes next; a new one is added. */
+/* Returns the number of the local whose name comes next, and adds it if it is new. */
 static int local(Reader *r)
 {
     size_t n = take_name(r);
@@ -190,7 +190,7 @@ static Form *string(Reader *r)
     return literal(r, v);
 }
 
-/* "i in a..b" */
+/* Parses "i in a..b". */
 static Form *loop(Reader *r, FormKind kind)
 {
     Form *f = form(r, kind, local(r));
@@ -253,7 +253,8 @@ static Form *named(Reader *r, const char *s, size_t n)
     return form(r, FORM_NAME, add_local(r, s, n));
 }
 
-/* "sum.dim_IntList" is aten's; without an overload it is the default one. */
+/* Finds an operator: "sum.dim_IntList" is one of aten, and without an overload the default one is
+ * meant. */
 static OpId op_named(const char *s)
 {
     size_t n = strcspn(s, ".");
@@ -280,7 +281,7 @@ static void argument(Reader *r, Form *f)
     with(r, f, expression(r));
 }
 
-/* "mylib.swish" is mylib.swish.default. */
+/* Finds an operator of --ops: "mylib.swish" is mylib.swish.default. */
 static const CustomOp *custom_named(const Reader *r, const char *s)
 {
     const CustomOp *op = custom_ops_find(r->custom, s);
@@ -288,8 +289,8 @@ static const CustomOp *custom_named(const Reader *r, const char *s)
                             : custom_ops_find(r->custom, arena_printf(r->a, "%s.default", s));
 }
 
-/* A user's rule may call operators of torch that write nothing, operators of --ops, and documented
- * functions of known data. */
+/* Finds what a call calls.  A user's rule may call operators of torch that write nothing, operators
+ * of --ops, and documented functions of known data. */
 static void find_called(const Reader *r, Form *f, const char *s)
 {
     bool is_ours = !strncmp(s, "etc.", 4); /* of that name there is a rule too */
@@ -323,7 +324,8 @@ static Form *call(Reader *r, const char *s)
 
 /* -- expressions ------------------------------------------------------------------------------- */
 
-/* "name = e" in parentheses: e is looked for, and has that name. */
+/* Returns whether "name = e" comes next, within parentheses: e is looked for, and gets that
+ * name. */
 static bool gives_name(Reader *r)
 {
     skip_blank(r);
@@ -353,7 +355,7 @@ static Form *primary(Reader *r)
     return call(r, arena_str(r->a, s, n));
 }
 
-/* x[i], x[i..], x[..j], x[i..j] */
+/* Parses x[i], x[i..], x[..j] and x[i..j]. */
 static Form *postfix(Reader *r)
 {
     Form *f = primary(r);
@@ -423,7 +425,7 @@ static Form *negation(Reader *r)
     return f;
 }
 
-/* Operands from left to right, joined by what binds at least as close as `least`. */
+/* Parses operands from left to right, joined by signs that bind at least as close as `least`. */
 static Form *joined(Reader *r, int least)
 {
     Form *f = least <= LEVEL_NOT && take(r, "not") ? negation(r) : unary(r), *joint;
@@ -477,7 +479,7 @@ static Form *results(Reader *r)
     return f->n <= MOST_RESULTS ? f : fail(r, "returns too much");
 }
 
-/* a = e, or the results of a call: a, b = f(x) */
+/* Parses a = e, or a, b = f(x) for the results of a call. */
 static Form *assignment(Reader *r)
 {
     Form *f = form(r, FORM_ASSIGN, 0);
@@ -495,7 +497,7 @@ static Form *assignment(Reader *r)
     return f;
 }
 
-/* loop a, b while e { ... } */
+/* Parses loop a, b while e { ... }. */
 static Form *loop_while(Reader *r)
 {
     Form *f = form(r, FORM_LOOP, 0);
@@ -529,7 +531,7 @@ static Form *statement(Reader *r)
     return assignment(r);
 }
 
-/* Statements to the end of the text, or to a '}'. */
+/* Parses statements up to the end of the text, or to a '}'. */
 static Form *block(Reader *r)
 {
     Form *f = form(r, FORM_BLOCK, 0);
@@ -643,7 +645,7 @@ const RuleBody *rule_body(Program *p, int rule, Diag *d)
     return p->rules[rule] = body;
 }
 
-/* "from where condition becomes to" */
+/* Parses "from where condition becomes to". */
 static bool read_spelled(Reader *r, Spelled *to)
 {
     expect(r, ":");
@@ -679,7 +681,7 @@ const Spelled *spelled_rule(Program *p, int rule, Diag *d)
     return p->spelled[rule] = made;
 }
 
-/* A name that no statement sets is an argument. */
+/* Checks that each name is set by a statement or is an argument. */
 static void check_names(Reader *r, const Schema *s)
 {
     for (int i = 0; i < r->n_locals && !r->wrong; i++) {

@@ -20,7 +20,7 @@ static bool all_are(const int64_t *v, int64_t want)
     return v[0] == want && v[1] == want;
 }
 
-/* One pixel in, one out, all channels of it. */
+/* Returns whether n is a convolution that computes each pixel from all channels of one pixel. */
 static bool is_pixelwise(const Node *n, Conv *c)
 {
     return conv_read(n, c) && c->axes == 2 && c->x->type.rank == 4 && value_is_fixed(c->w) &&
@@ -43,18 +43,18 @@ static Value *channels_last(Lower *l, Node *n)
 {
     const Value *given = first_operand(n);
     rewrite_inputs(&l->r, n);
-    const Value *x = first_operand(n); /* its replacement by now */
+    const Value *x = first_operand(n); /* what has replaced it by now */
     bool ok = given && value_is_read_once(&l->uses, given) && x->def && permutes_so(x->def);
     return ok ? arg_value(x->def, "self") : NULL;
 }
 
-/* The weight's rows, where they lie. */
+/* Returns the weight as rows, over the same bytes. */
 static Value *flat_weight(Graph *g, const Value *w)
 {
     return graph_const_part(g, w, type_tensor(g->program, w->type.dtype, 2, w->type.dim), 0);
 }
 
-/* y, before n, is n's result once it is permuted. */
+/* Permutes y, which stands before n, and replaces n's result by that. */
 static bool permute_result(Lower *l, Node *n, Node *y)
 {
     Value *v = y ? build_permute(&l->r, n, y->out[0], to_channels_first) : NULL;

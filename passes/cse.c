@@ -29,7 +29,7 @@ static void put_word(Words *w, uint64_t word)
     w->word[w->n++] = word;
 }
 
-/* One word where it fits. */
+/* Adds a value of a kind: in one word where it fits, else in two. */
 static void put(Words *w, unsigned kind, uint64_t v)
 {
     bool is_wide = v >> 56;
@@ -50,7 +50,7 @@ static void put_text(Words *w, const char *s)
     }
 }
 
-/* Equal expressions are one. */
+/* Adds sizes.  Equal expressions have the same address. */
 static void put_dims(Words *w, const Dim *d, int n)
 {
     for (int i = 0; i < n; i++)
@@ -128,7 +128,7 @@ static TableItem *item_at(Table *t, Words *w)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-/* The first equal node, which may be n itself. */
+/* Returns the first node that is equal to n, which may be n itself. */
 static Node *find_or_add(Table *t, Words *w, Node *n)
 {
     put_node(w, n);
@@ -147,7 +147,8 @@ static bool may_share(const Node *n)
 
 /* -- constants over the same bytes ----------------------------------------------------------- */
 
-/* A graph remembers values of states that were dropped since. */
+/* Returns whether a state is still one of the program.  A graph remembers values of states that
+ * were dropped since. */
 static bool is_there(const Program *p, const State *s)
 {
     return s->index < p->n_states && p->state[s->index] == s;
@@ -156,7 +157,7 @@ static bool is_there(const Program *p, const State *s)
 static void share_states(Rewrite *r, Words *w)
 {
     Graph *g = r->g;
-    Table seen = {.arena = r->tmp}; /* -> Value */
+    Table seen = {.arena = r->tmp}; /* the keys lead to a Value */
     for (int k = 0; k < g->n_states; k++) {
         Value *v = g->state[k];
         if (v->state->kind == ST_MUTABLE || v->state->kind == ST_BLOB ||
@@ -174,7 +175,7 @@ static void share_states(Rewrite *r, Words *w)
 bool pass_cse(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
-    Table t = {.arena = tmp}; /* -> Node */
+    Table t = {.arena = tmp}; /* the keys lead to a Node */
     Words w = {.arena = tmp};
     share_states(&r, &w);
     for (Node *n = g->first, *next; n; n = next) {

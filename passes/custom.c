@@ -37,7 +37,7 @@ static bool result_type(Play *p, const CustomRules *rules, int i, Type *out)
     return !p->failed;
 }
 
-/* The InferFn of these operators: evaluates the rules for the result types. */
+/* Evaluates the rules for result types; this is the InferFn of these operators. */
 static bool infer_custom(const Node *n, Type *out, Diag *d)
 {
     Arena *tmp = arena_within(n->graph->program->arena);
@@ -100,7 +100,7 @@ bool custom_is_not_taken(const Node *n, const char *key, Diag *d)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
-/* Lines of a text before `at`. */
+/* Returns how many lines of a text end before `at`. */
 static int line_of(const char *text, const char *at)
 {
     int n = 0;
@@ -113,7 +113,7 @@ static const RuleBody *read_rule(Arena *a, const CustomText *t, const CustomOp *
                                  const CustomOps *all, bool is_expression, Diag *d)
 {
     RuleFault fault;
-    if (!t->text) /* was refused */
+    if (!t->text) /* it was refused */
         return NULL;
     const RuleBody *body = rule_read(a, t->text, op->schema, all, is_expression, &fault);
     Loc at = t->at;
