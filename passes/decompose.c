@@ -58,7 +58,8 @@ static bool drop_check(Rewrite *r, Node *n)
 
 /* -- the walk ------------------------------------------------------------------------------ */
 
-/* A table of functions would be relocated at each start; a jump table is not. */
+/* Returns the rule of an operator.  A table of functions would be relocated at each start; the jump
+ * table of a switch is not. */
 static DecompFn *decomposition(OpId op)
 {
     switch ((int)op) {
@@ -140,7 +141,8 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
     return session_takes(s, n->op) || (stage == STAGE_ATEN && waits);
 }
 
-/* has_room: rules may still build large expansions. */
+/* Returns whether n has to be rewritten at this stage.  has_room: rules may still build large
+ * expansions. */
 static bool is_composite(const Program *p, const Node *n, Stage stage, bool has_room)
 {
     const OpInfo *row = node_row(n);
@@ -162,7 +164,8 @@ static void drop_strides(Graph *g)
             value_set_type(n->out[i], type_plain(n->out[i]->type));
 }
 
-/* A node whose results are parts of a tensor is split into slices first. */
+/* Rewrites a node by its rule.  One whose results are parts of a tensor is split into slices first,
+ * also if it is complex. */
 static bool rewrite(Rewrite *r, Node *n, bool is_complex)
 {
     DecompFn *fn = decomposition(n->op);
@@ -175,7 +178,8 @@ static bool rewrite(Rewrite *r, Node *n, bool is_complex)
 
 static bool decompose_graph(Graph *g, Arena *tmp, Diag *d);
 
-/* Graphs are walked before those around them; those of a loop that a rule built are new. */
+/* Decomposes the graphs of a loop that a rule built.  All other graphs are walked before those
+ * around them. */
 static bool decompose_built(const Rewrite *r, const Node *n)
 {
     bool ok = true;
@@ -202,7 +206,7 @@ static bool decompose_graph(Graph *g, Arena *tmp, Diag *d)
                    is_composite(g->program, n, g->program->stage, play_has_room(&r))) {
             bool made = rewrite(&r, n, is_complex);
             ok = made && ok;
-            if (made) /* look at what was built in its place */
+            if (made) /* the walk goes on with what was built in its place */
                 next = before ? before->next : g->first;
         } else {
             ok = decompose_built(&r, n) && node_is_core(n, d) && ok;

@@ -9,7 +9,7 @@ static Value *flat(Rewrite *r, Node *n, Value *v)
     return v->type.rank == 1 ? v : build_view(r, n, v, &all, 1);
 }
 
-/* Constant zero points that are all 0 may as well be left out. */
+/* Returns whether v has constant zero points that are all 0, so that they can be left out. */
 static bool is_all_zero(const Value *v)
 {
     if (!value_is_const(v) || v->type.stride)
@@ -20,8 +20,9 @@ static bool is_all_zero(const Value *v)
     return true;
 }
 
-/* Every `size` neighbouring elements share a scale: dequantizes the channels of a matrix with
- * rows of this size.  Halves are rounded once: a byte less its zero point is exact in them. */
+/* Dequantizes elements of which every `size` neighbours share a scale, as the channels of a matrix
+ * with rows of this size.  Halves are rounded once: a byte minus its zero point is exact in
+ * them. */
 static bool dequantize_rows(Rewrite *r, Node *n, Value *scale, Value *zero, int64_t size,
                             int64_t lo, int64_t hi)
 {
@@ -65,7 +66,7 @@ bool decomp_dequantize_group(Rewrite *r, Node *n)
 
 /* -- torchao's blocks ------------------------------------------------------------------------ */
 
-/* Blocks of one row, or of a part of it: their size, else 0. */
+/* Returns the size of the blocks if each is one row or a part of it, else 0. */
 static int64_t row_block(const Node *n, const Value *x)
 {
     Dim block[MAX_RANK];
@@ -93,8 +94,8 @@ static bool range(const Node *n, int64_t least, int64_t most, int64_t *lo, int64
            (arg_get(n, "quant_max").kind == ARG_NONE || arg_int(n, "quant_max", hi));
 }
 
-/* Scale and zero point of rows, as torchao's readers want them; the kernel's own stay behind.
- * Other forms are computed as torchao spells them. */
+/* Computes scale and zero point of rows in the form that torchao's readers want; the results of the
+ * kernel stay in the graph.  Other forms are computed as torchao spells them. */
 bool decomp_choose_affine(Rewrite *r, Node *n)
 {
     int64_t lo, hi;
@@ -128,7 +129,8 @@ static Value *chosen(Value *v)
     return v->def && v->def->op == OP_CHOOSE_QPARAMS_PER_TOKEN ? v : NULL;
 }
 
-/* One per row in the dtype that kernels want, under x's sizes but the last. */
+/* Returns scales or zero points, one for each row, in the dtype that kernels want.  They have the
+ * sizes of x but for the last. */
 static Value *points_of_rows(Rewrite *r, Node *n, Value *v, EtcDtype t)
 {
     Dim dim[MAX_RANK];
@@ -212,7 +214,7 @@ static Node *affine_step(Rewrite *r, Node *n, OpId op, Value *x, Value *scale, V
                  t);
 }
 
-/* Rounds to an integer type, and back. */
+/* Rewrites a fake quantize: it rounds to an integer type, and back. */
 bool decomp_fake_quantize(Rewrite *r, Node *n)
 {
     static const OpId op[3][2] = {{OP_QUANTIZE_PER_TENSOR, OP_DEQUANTIZE_PER_TENSOR},

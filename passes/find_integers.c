@@ -86,7 +86,8 @@ static bool find_scales(Runs *r, int64_t size, int most, int64_t all)
     return i == r->n;
 }
 
-/* Few bits before many, long runs before short ones. */
+/* Finds runs that share a scale.  It tries few bits before many, and long runs before short
+ * ones. */
 static bool find_runs(Runs *r, int64_t row, int64_t all)
 {
     bool found = find_scales(r, row, 7, all);
@@ -102,7 +103,7 @@ static Value *constant(Rewrite *r, const Value *like, EtcDtype t, int rank, cons
     return graph_state(r->g, program_const(p, like->state->name, like->state->fqn, type, data));
 }
 
-/* The weight as integers that are dequantized, with the sizes it had. */
+/* Returns the weight as integers that are dequantized, with the sizes that it had. */
 static Value *dequantized(Rewrite *r, Node *at, const Value *w, const Runs *runs)
 {
     Dim dim[2] = {DIM(runs->n), DIM(runs->size)};

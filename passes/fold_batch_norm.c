@@ -103,7 +103,8 @@ static void scale(float *to, const float *from, int64_t n, const Affine *a, bool
             to[k * a->n + c] = (float)(from[k * a->n + c] * a->factor[c]);
 }
 
-/* Within one storage a weight may be written only where no other reader is left. */
+/* Returns the weight times the factors of its channels.  It is written in place only if nothing
+ * else reads its storage. */
 static Value *scaled_weight(Fold *f, const Value *w, const Affine *a, bool channels_last)
 {
     State *s = w->state;
@@ -130,7 +131,7 @@ static Value *channel_const(Fold *f, const State *like, const double *v, int64_t
     return graph_state(f->r.g, program_const(f->p, like->name, like->fqn, t, data));
 }
 
-/* (b - mean) * f + beta; none where there was none and nothing is added */
+/* Returns (b - mean) * f + beta.  The result is NULL if there was no bias and nothing is added. */
 static Value *new_bias(Fold *f, const Value *b, const Affine *a)
 {
     const float *old = b ? value_floats(b, a->n) : NULL;
@@ -141,7 +142,7 @@ static Value *new_bias(Fold *f, const Value *b, const Affine *a)
     return channel_const(f, b ? b->state : a->like, a->shift, a->n, 1);
 }
 
-/* The product with other parameters; where it had no bias it is built anew. */
+/* Gives the product another weight and bias.  If it had no bias it is built anew. */
 static bool set_parameters(Fold *f, Node *n, const Weighted *t, Value *w, Value *b)
 {
     if (b && !t->bias)
@@ -161,7 +162,7 @@ static bool fold_into(Fold *f, Node *n, Value *x, const Weighted *t, const Affin
            rewrite_node(&f->r, n, rewrite_current(&f->r, x));
 }
 
-/* y = x * factor + shift, with both as tensors of [channels, 1, ...] */
+/* Replaces the norm by x * factor + shift, with both as tensors of [channels, 1, ...]. */
 static bool spell_out(Fold *f, Node *bn, const Affine *a)
 {
     Value *x = arg_value(bn, "input");
@@ -198,7 +199,8 @@ static bool fold_norm(Fold *f, Node *n)
     return takes(f, x, 1, &a, &t) ? fold_into(f, n, x, &t, &a) : spell_out(f, n, &a);
 }
 
-/* A factor or term per index of one axis of x, and which; -1: it is none. */
+/* Reads k as a factor or term for each index of one axis of x.  Returns the axis; -1: k is no such
+ * constant. */
 static int axis_of(const Fold *f, const Value *x, const Value *k, bool is_term, Affine *a)
 {
     const float *v = value_floats(k, -1);
@@ -220,7 +222,7 @@ static int axis_of(const Fold *f, const Value *x, const Value *k, bool is_term, 
     return axis;
 }
 
-/* product * constant, product + constant */
+/* Folds product * constant and product + constant. */
 static bool fold_constant(Fold *f, Node *n)
 {
     Weighted t;

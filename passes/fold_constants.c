@@ -72,7 +72,8 @@ static State *contiguous(Program *p, State *s)
     return copy;
 }
 
-/* Operands, results, updates and their targets that are `from` become `to`. */
+/* Replaces each state for which `with` has another, by index, in operands, results, updates and
+ * their targets. */
 static void replace_states(Graph *g, State *const *with, Arena *tmp)
 {
     int n_states = g->n_states;
@@ -93,7 +94,7 @@ static void replace_states(Graph *g, State *const *with, Arena *tmp)
     graph_replace(g, by_value);
 }
 
-/* Values of states take the states' types on. */
+/* Gives the values of states the types of these, and replaces states. */
 static void replace_in(Graph *g, State *const *with, Arena *tmp)
 {
     for (int i = 0; i < g->n_states; i++)
@@ -156,7 +157,7 @@ static bool is_foldable(const Node *n)
     return true;
 }
 
-/* Bytes that this fold adds to the file. */
+/* Returns the bytes that this fold adds to the file. */
 static int64_t growth(const Fold *f, const Node *n)
 {
     int64_t bytes = 0;
@@ -201,8 +202,8 @@ static void fold_view(Fold *f, Node *n)
     graph_remove(f->r.g, n);
 }
 
-/* Kernels of the official runtime read no floats of 8 bits: those of weights become floats here,
- * however large they are. */
+/* Folds floats of 8 bits, however large they are, to floats of 32 bits.  Kernels of the official
+ * runtime do not read the former. */
 static bool fold_f8(Fold *f, Node *n)
 {
     Program *p = f->r.g->program;

@@ -33,7 +33,8 @@ static bool get_parameter(const Value *v, int64_t n, const float **to)
     return !v || *to;
 }
 
-/* Over the last axis alone, with something to fold. */
+/* Reads a layer norm over the last axis alone that has something to fold.  Returns false for any
+ * other node. */
 static bool norm_of(const Node *n, Affine *to)
 {
     Norm v;
@@ -102,7 +103,7 @@ static Value *constant(Fold *f, const State *like, Type t, float *data)
     return graph_state(f->r.g, s);
 }
 
-/* w * g along axis 1 */
+/* Returns w * g along axis 1. */
 static Value *new_weight(Fold *f, const Value *w, const Affine *norm)
 {
     int64_t all = type_numel(w->type), inner = all / w->type.dim[0].value / norm->n;
@@ -113,7 +114,7 @@ static Value *new_weight(Fold *f, const Value *w, const Affine *norm)
     return constant(f, w->state, w->type, to);
 }
 
-/* c + w b */
+/* Returns c + w b. */
 static Value *new_bias(Fold *f, const Value *w, const Value *c, const Affine *norm)
 {
     Dim rows = w->type.dim[0];

@@ -57,7 +57,8 @@ static void make_alias(Pass *s, Value *v, Value *parent, Node *view)
                               .version = s->alias[p.base->index].version};
 }
 
-/* v is what `of` is.  No chain of names: `of` may be one itself. */
+/* Notes that v is another name of the tensor `of`, or of the tensor that `of` is a name of.  So
+ * names make no chains. */
 static void make_same(Pass *s, Value *v, Value *of)
 {
     alias_of(s, of);
@@ -154,8 +155,8 @@ static bool place_parent(Pass *s, Node *at, Node *n, const Value *parent, Value 
     return schema_check(n, s->d);
 }
 
-/* The parent with x in the place of its view, by the operator that takes the view's arguments
- * behind these two. */
+/* Builds the parent with x in the place of its view, by an operator that takes these two and then
+ * the arguments of the view. */
 static bool through_scatter(Pass *s, Node *at, OpId op, const Node *view, Value *parent, Value *x,
                             Value **out)
 {
@@ -167,7 +168,7 @@ static bool through_scatter(Pass *s, Node *at, OpId op, const Node *view, Value 
     return place_parent(s, at, n, parent, out);
 }
 
-/* The same by the operator that undoes the view. */
+/* Builds the same by the operator that undoes the view. */
 static bool through_inverse(Pass *s, Node *at, OpId op, const Value *parent, Value *x, Value **out)
 {
     Node *n = node_new(s->g, op, at->loc);
@@ -183,7 +184,8 @@ static void push_dims(Node *n, int rank, const Dim *dim)
     node_push(n, (Arg){.kind = ARG_LIST, .list = {item, rank}});
 }
 
-/* Windows along an axis lie in a dense parent in strides of its own. */
+/* Builds the same for windows along an axis.  They lie in a dense parent in strides of their
+ * own. */
 static bool through_windows(Pass *s, Node *at, const Node *view, Value *parent, Value *x,
                             Value **out)
 {
@@ -234,7 +236,7 @@ static bool through_select(Pass *s, Node *at, const Node *view, Value *parent, V
     return u && through_range(s, at, parent, part.axis, part.index, end, u->out[0], out);
 }
 
-/* The parent after its view became x. */
+/* Builds what the parent is after its view became x. */
 static bool put_back(Pass *s, Node *at, const Node *view, Value *parent, Value *x, Value **out)
 {
     if (node_access(view) == ACCESS_PERMUTE)
@@ -286,7 +288,7 @@ static bool write(Pass *s, Node *n, Value *target, Value *x)
     for (Alias *a; (a = alias_of(s, v))->parent; v = a->parent) {
         Node *view = a->view;
         Value *parent = a->parent;
-        a->current = x; /* of the version that is set below */
+        a->current = x; /* it has the version that is set below */
         a->version = alias_of(s, base)->version + 1;
         if (!put_back(s, n, view, read(s, n, parent), x, &x))
             return false;
@@ -298,7 +300,7 @@ static bool write(Pass *s, Node *n, Value *target, Value *x)
     return true;
 }
 
-/* fill_ and zero_ have other arguments than their twin. */
+/* Builds the twin of fill_ or zero_, which have other arguments than their twin. */
 static Node *build_fill(Pass *s, Node *n)
 {
     Arg value = {.kind = ARG_INT, .dim = DIM(0)};
@@ -376,7 +378,7 @@ static bool rewrite_write(Pass *s, Node *n)
 
 /* -- batch norm in training ---------------------------------------------------------------- */
 
-/* An instance norm in training moves its buffers. */
+/* Returns whether n is an instance norm in training, which moves its buffers. */
 static bool has_instance_statistics(const Node *n)
 {
     const Value *mean = n->op == OP_INSTANCE_NORM ? arg_value(n, "running_mean") : NULL;
@@ -427,7 +429,7 @@ static bool rewrite_batch_norm(Pass *s, Node *n)
         return false;
     for (int i = 0; i < n->n_out && i < 3; i++)
         make_same(s, n->out[i], f->out[i]);
-    if (n->n_out > 3) { /* bytes for a backward pass */
+    if (n->n_out > 3) { /* results for a backward pass */
         Node *none = build(s->g, n, n->loc, OP_FULL, s->d, "Dit", n->out[3]->type.rank,
                            n->out[3]->type.dim, (int64_t)0, n->out[3]->type.dtype);
         if (!none)
@@ -468,7 +470,7 @@ static bool has_update(const Graph *g, const Value *target)
     return i < g->n_updates;
 }
 
-/* Outputs and updates take the last values.  A tensor that is both written in place and updated is
+/* Gives outputs and updates the last values.  A tensor that is both written in place and updated is
  * refused: which of the two values it keeps is not stated. */
 static bool finish(Pass *s)
 {
@@ -495,7 +497,7 @@ static bool finish(Pass *s)
     return ok;
 }
 
-/* Two states that name the same bytes in the same way are one; a write to bytes that another
+/* Makes two states one that name the same bytes in the same way.  A write to bytes that another
  * state sees in another way is refused. */
 static bool unify_storages(Pass *s, const bool *written)
 {
@@ -517,7 +519,7 @@ static bool unify_storages(Pass *s, const bool *written)
     return ok;
 }
 
-/* Storages that some node of this graph writes, through any chain of views. */
+/* Returns, by storage, whether some node of this graph writes it, through any chain of views. */
 static bool *find_writes(Pass *s, bool *any)
 {
     Graph *g = s->g;

@@ -65,7 +65,7 @@ static void note_level(Match *m, Type t)
         m->level[m->n_levels++] = (Level){t.dim, t.rank - 2};
 }
 
-/* A copy, or a view that leaves rows and columns. */
+/* Returns whether n is a copy, or a view that leaves rows and columns as they are. */
 static bool keeps_matrix(const Node *n)
 {
     Type in, out;
@@ -79,14 +79,14 @@ static bool keeps_matrix(const Node *n)
            dims_equal(in.dim + in.rank - 2, out.dim + out.rank - 2, 2);
 }
 
-/* Rows and columns change places, nothing else. */
+/* Returns whether n exchanges rows and columns, and nothing else. */
 static bool swaps_matrix(const Node *n)
 {
     Permute p;
     return permute_read(n, &p) && permute_swaps_last(&p);
 }
 
-/* An argument that is a number, or a constant of one element. */
+/* Reads an argument that is a number, or a constant of one element. */
 static bool read_number(const Node *n, int i, double *v)
 {
     const Value *x = arg_value(n, i);
@@ -105,7 +105,7 @@ static bool read_number(const Node *n, int i, double *v)
     return x->type.dtype == ETC_F32 || dtype_is_half(x->type.dtype);
 }
 
-/* x * number or x / number */
+/* Reads x * number or x / number, and multiplies *factor by the factor. */
 static bool read_factor(const Node *n, double *factor)
 {
     double by;
@@ -128,7 +128,7 @@ static bool add_mask(Match *m, Value *mask, Type scores)
     return true;
 }
 
-/* where(mask, scores, number) or where(mask, number, scores) */
+/* Reads where(mask, scores, number) or where(mask, number, scores). */
 static bool read_fill(const Fuse *f, Match *m, const Node *n)
 {
     for (int i = 1; i <= 2; i++) {
@@ -144,7 +144,7 @@ static bool read_fill(const Fuse *f, Match *m, const Node *n)
     return false;
 }
 
-/* scores + mask or mask + scores */
+/* Reads scores + mask or mask + scores. */
 static bool read_sum(const Fuse *f, Match *m, const Node *n)
 {
     double alpha = 0;
@@ -206,7 +206,7 @@ static const Value *guarded(const Fuse *f, const Node *n)
     return w;
 }
 
-/* Back from an operand of the second product to softmax along its rows. */
+/* Walks back from an operand of the second product to a softmax along its rows. */
 static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swapped)
 {
     int64_t axis;
@@ -233,7 +233,8 @@ static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swappe
     return false;
 }
 
-/* scaled_dot_product_attention has one mask and gives 0 where all of it is -inf. */
+/* Returns whether the guard against rows of NaN leaves what scaled_dot_product_attention computes.
+ * That has one mask, and gives 0 where all of the mask is -inf. */
 static bool suits_guard(const Match *m)
 {
     return m->n_masks < 2 && m->cap == 0 && (!m->is_where || m->fill == -INFINITY);
@@ -249,8 +250,8 @@ static bool read_attention(const Fuse *f, Match *m, const Value *weights, bool i
 
 /* -- batch axes ------------------------------------------------------------------------------ */
 
-/* Sizes that a mask of these batch axes has under others: they differ in a run of axes that the
- * mask has all or nothing of. */
+/* Computes the sizes that a mask of some batch axes has under others.  These differ in a run of
+ * axes, of which the mask must have all or none. */
 static bool mask_under(const Mask *m, Level to, Dim *out)
 {
     const Dim *d = m->at.dim;
@@ -283,7 +284,8 @@ static bool suits(const Match *m, Level to)
     return true;
 }
 
-/* Two axes if some two will do, else more, else one that was there and one more. */
+/* Chooses the batch axes: two, if some two will do, else more, else those that were there and one
+ * more. */
 static bool choose_level(const Match *m, Dim pair[2], Level *to)
 {
     for (int pass = 0; pass < 2; pass++)
@@ -299,7 +301,7 @@ static bool choose_level(const Match *m, Dim pair[2], Level *to)
     return suits(m, *to);
 }
 
-/* x under other batch axes. */
+/* Returns x under other batch axes. */
 static Value *under(Fuse *f, Node *at, Value *x, Level to)
 {
     Dim dim[MAX_RANK];
@@ -329,8 +331,8 @@ typedef struct Operand {
     bool is_swapped;
 } Operand;
 
-/* An operand of a product without views, transposes and, where they may become the scale, products
- * with numbers. */
+/* Returns an operand of a product without the views and transposes before it and, if they may
+ * become part of the scale, without products with numbers. */
 static Operand read_operand(Value *v, double *factor)
 {
     Operand o = {v, false};
@@ -351,8 +353,8 @@ static Value *operand(Fuse *f, Node *at, Operand o, Level to)
     return o.is_swapped ? swapped(f, at, x) : x;
 }
 
-/* Heads [.., h, 1, rows, width] repeated to [.., h, g, rows, width], the batch axes merged: the h
- * heads.  NULL: they are not repeated. */
+/* Returns the h heads of an operand whose heads [.., h, 1, rows, width] are repeated to [.., h, g,
+ * rows, width] before their batch axes are merged.  NULL: they are not repeated. */
 static Value *shared_heads(const Operand *o, Level to)
 {
     const Node *n = o->x->def;
@@ -367,7 +369,7 @@ static Value *shared_heads(const Operand *o, Level to)
     return arg_value(n, "self");
 }
 
-/* Key and value, of fewer heads than the query has where both are repeated. */
+/* Builds key and value.  If both are repeated they have fewer heads than the query. */
 static bool keys_and_values(Fuse *f, Node *at, Operand k, Operand v, Level to, Value *out[2])
 {
     Dim fewer[MAX_RANK];
@@ -388,7 +390,7 @@ static bool keys_and_values(Fuse *f, Node *at, Operand k, Operand v, Level to, V
 
 /* -- the node -------------------------------------------------------------------------------- */
 
-/* The i-th mask as the node reads it. */
+/* Builds the i-th mask as the node reads it; *out is NULL if there is none. */
 static bool build_mask(Fuse *f, Node *at, const Match *m, int i, Level to, Value **out)
 {
     const Mask *mask = &m->mask[i];
@@ -412,7 +414,7 @@ static bool build_mask(Fuse *f, Node *at, const Match *m, int i, Level to, Value
     return x != NULL;
 }
 
-/* A mask that is added as where(c, 0, -inf) is c. */
+/* Replaces a mask that is added as where(c, 0, -inf) by c. */
 static void read_choice(Match *m)
 {
     double key, other;

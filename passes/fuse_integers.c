@@ -47,8 +47,8 @@ static int64_t least_of(EtcDtype t)
     return t == ETC_U8 ? 0 : -128;
 }
 
-/* Per tensor by numbers: a scale far from the ends of float, so that scaling there and back is
- * exact, and a zero point within the dtype. */
+/* Reads a quantize or dequantize per tensor by numbers.  Its scale is far from the ends of float,
+ * so that scaling there and back is exact, and its zero point is within the dtype. */
 static bool read_points(const Node *n, bool undoes, QParams *p)
 {
     return qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
@@ -56,13 +56,13 @@ static bool read_points(const Node *n, bool undoes, QParams *p)
            p->zero >= least_of(p->dtype) && p->zero <= least_of(p->dtype) + 255;
 }
 
-/* x of a dequantize(x) to floats, per tensor by numbers; else NULL. */
+/* Returns x if v is dequantize(x) to floats, per tensor by numbers; else NULL. */
 static Value *read_dequantize(const Value *v, QParams *p)
 {
     return v && v->def && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
 }
 
-/* A constant's bytes, dense; else NULL. */
+/* Returns the bytes of a constant that is dense; else NULL. */
 static const void *const_data(const Value *v)
 {
     bool ok = v && value_is_const(v) && !v->type.stride && type_is_static(v->type) &&
@@ -70,7 +70,7 @@ static const void *const_data(const Value *v)
     return ok ? state_elements(v->state) : NULL;
 }
 
-/* Element i of a constant of floats or integers. */
+/* Returns element i of a constant of floats or integers. */
 static double number_at(const Value *v, const void *data, int64_t i)
 {
     const EtcTensor t = {.dtype = v->type.dtype, .data = (void *)(uintptr_t)data};
@@ -86,20 +86,20 @@ typedef struct Weight {
     double *scale;      /* per channel */
 } Weight;
 
-/* Rows and columns change places. */
+/* Returns whether n exchanges the rows and columns of a matrix. */
 static bool is_transpose(const Node *n, Permute *p)
 {
     return n && permute_read(n, p) && p->rank == 2 && permute_swaps_last(p);
 }
 
-/* A dequantize by numbers, of the whole or by constants of each channel. */
+/* Reads a dequantize by numbers, or by constants for each channel. */
 static bool read_fixed(const Value *v, QParams *q)
 {
     return v && v->def && qparams_read(v->def, q) && q->undoes &&
            (q->kind == Q_CHANNEL || (q->kind == Q_TENSOR && !q->scales));
 }
 
-/* Scale of channel i; false: its zero point is not 0, or they are not known. */
+/* Sets *scale to the scale of channel i; false: its zero point is not 0, or they are not known. */
 static bool scale_of(const QParams *q, int64_t i, double *scale)
 {
     const void *scales = const_data(q->scales), *zeros = const_data(q->zeros);
@@ -143,7 +143,7 @@ static Value *constant(Fuse *f, const Weight *like, Type t, const char *what, vo
     return graph_state(f->r.g, program_const(p, name, like->v->state->fqn, t, data));
 }
 
-/* The weight with a row per channel. */
+/* Returns the weight with a row for each channel. */
 static Value *weight_rows(Fuse *f, const Weight *w)
 {
     const int8_t *from = const_data(w->v);
@@ -203,7 +203,7 @@ static bool read_input(const Value *v, bool has_rows, Input *in)
         p.kind == Q_CHANNEL || (p.kind == Q_TOKEN && !has_rows))
         return false;
     *in = (Input){p.x, p.scales, p.zeros, 1, 0};
-    in->at = p.dtype == ETC_U8 ? 128 : 0; /* not read */
+    in->at = p.dtype == ETC_U8 ? 128 : 0; /* it is not read */
     return is_byte(p.dtype) && in->scale && in->zero &&
            (in->scale->type.dtype == ETC_F32 || in->scale->type.dtype == ETC_F64) &&
            dtype_is_int(in->zero->type.dtype) && in->zero->type.dtype <= ETC_I64;
@@ -234,7 +234,8 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* The result of a product is floats, without a clamp; c NULL: it is no convolution. */
+/* Builds a product of integers whose result is floats, without a clamp; c is NULL if it is no
+ * convolution. */
 static Node *build_product(Fuse *f, Node *n, const Conv *c, const Input *in, const Weight *w,
                            Value *bias)
 {
@@ -269,7 +270,8 @@ static bool fuse_product(Fuse *f, Node *n)
 
 /* -- what follows a product ------------------------------------------------------------------ */
 
-/* A linear layer or convolution of integers: nothing else takes sums of weights. */
+/* Returns whether n is a linear layer or convolution of integers: nothing else takes sums of
+ * weights. */
 static bool is_product(const Node *n)
 {
     return n && arg_find(n, "sums") >= 0;
@@ -321,8 +323,8 @@ static bool fuse_quantize(Fuse *f, Node *n, Node *product, const QParams *p)
     return rewrite_node(&f->r, n, y);
 }
 
-/* Rounds to the nearest integer, halves to the even one; v lies within 2^51 of 0. libm would have
- * to be loaded. */
+/* Returns the integer nearest to v, of two the even one; |v| is at most 2^51.  It does not need
+ * libm, which would have to be loaded. */
 static int64_t nearest(double v)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52: sums have no bits below 1 */
@@ -331,7 +333,8 @@ static int64_t nearest(double v)
 
 /* -- movers ---------------------------------------------------------------------------------- */
 
-/* The integer that a border's number is, if it is one; in fixed point, the nearest. */
+/* Sets *q to the integer that the number of a border is; in fixed point it is the nearest.  Returns
+ * false if it is none. */
 static bool read_border(const Node *n, const QParams *p, int64_t *q)
 {
     double v = 0;
@@ -403,7 +406,8 @@ static bool sizes_known(Type t, int from)
     return true;
 }
 
-/* The number of axes whose mean it is, as the last of x or of x turned so; 0: it is none. */
+/* Returns the number of axes whose mean it is; these are the last axes of x, or of x permuted so.
+ * 0: it is no such mean. */
 static int last_axes(Mean *m)
 {
     Reduce r;
@@ -417,7 +421,7 @@ static int last_axes(Mean *m)
     return m->is_turned && !m->node->graph->program->session->is_fixed_point ? 0 : count;
 }
 
-/* Over axes: one window for all of a row of x as [1, rows, 1, row]. */
+/* Reads a mean over axes: x is viewed as [1, rows, 1, row], and one window takes a whole row. */
 static bool read_axes(const Fuse *f, Mean *m)
 {
     const Type t = m->x->type;
@@ -443,7 +447,8 @@ static bool read_axes(const Fuse *f, Mean *m)
     return m->of.kernel[1] > 0;
 }
 
-/* Sizes that those of the result divide, so that windows are alike. */
+/* Reads an adaptive pool whose windows are alike, because the sizes of x are multiples of those of
+ * the result. */
 static bool read_adaptive(Mean *m)
 {
     const Type x = m->x->type, y = m->node->out[0]->type;
@@ -505,8 +510,8 @@ static bool is_whole(const QParams *p)
 
 /* -- softmax --------------------------------------------------------------------------------- */
 
-/* e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers: a row of them has a sum
- * below 2^32. */
+/* Returns e^(-d * scale) for d = 0, 1 ..., up to the last above 0, as integers of so few bits that
+ * a row of them has a sum below 2^32. */
 static Value *powers(Fuse *f, const Node *n, double scale, int64_t row)
 {
     enum { COUNT = 256, BITS = 30 };
@@ -566,8 +571,8 @@ static bool is_softmax(const Fuse *f, const Node *n)
     return f->r.g->program->session->is_fixed_point && n && n->op == OP__SOFTMAX;
 }
 
-/* A softmax of bytes whose floats are read, unless a quantize alone reads them: that one is for
- * look_quantize. */
+/* Fuses a softmax of bytes whose floats are read, unless a quantize alone reads them: that one is
+ * for look_quantize. */
 static bool look_softmax(Fuse *f, Node *n)
 {
     QParams from, to;
@@ -579,7 +584,7 @@ static bool look_softmax(Fuse *f, Node *n)
     return put_softmax(f, n, n, x, from.scale, NULL, 1);
 }
 
-/* A softmax of bytes that n, a quantize, alone reads; else NULL. */
+/* Returns the softmax of bytes that n, a quantize, alone reads; else NULL. */
 static const Node *softmax_of(const Fuse *f, const Value *given, const QParams *to, Value **x,
                               QParams *from)
 {
@@ -629,7 +634,7 @@ static bool look(Fuse *f, Node *n)
 
 /* -- the second walk -------------------------------------------------------------------------- */
 
-/* The integer that a number becomes. */
+/* Returns the integer to which a number is quantized. */
 static int64_t quantized(double v, const QParams *p)
 {
     float by = (float)v * (float)(1 / p->scale);
@@ -664,7 +669,8 @@ static bool look_range(Fuse *f, Node *n)
     return !fits || narrow(f, n, y->def, &to, &c);
 }
 
-/* A loop that is to read bytes dequantizes them itself, though another reads the floats too. */
+/* Gives a loop that is to read bytes a dequantize of its own if another node reads the floats
+ * too. */
 static bool own_dequantize(Fuse *f, Node *n)
 {
     QParams p;

@@ -49,7 +49,8 @@ static bool check(Table *t, const Node *sized)
     return t->groups > 0 && t->n % t->groups == 0;
 }
 
-/* embedding(dequantize_per_channel(q, scales, zero points, 0), i), groups as rows of q. */
+/* Reads embedding(dequantize_per_channel(q, scales, zero points, 0), i), with groups as rows of
+ * q. */
 static bool read_dequantized(const Node *n, Table *t)
 {
     QParams p;
@@ -69,7 +70,7 @@ static const Node *lookup_of(const Value *v)
     return x->def && x->def->op == OP_EMBEDDING ? x->def : NULL;
 }
 
-/* float(embedding(q, i)) * embedding(scales, i) */
+/* Reads float(embedding(q, i)) * embedding(scales, i). */
 static bool read_product(const Node *n, Table *t)
 {
     const Node *cast = n->n_in == 2 ? without_views(arg_value(n, "self"))->def : NULL;
@@ -121,7 +122,7 @@ static Value *short_table(Rewrite *r, const Table *t)
     return constant(r, t, "_table", ETC_U8, t->n / 2, to);
 }
 
-/* Sizes that it has already are left as they are: no second copy. */
+/* Returns the table with its sizes.  If it has them already there is no second copy. */
 static Value *whole_table(Rewrite *r, const Table *t)
 {
     const Type w = t->q->type;
@@ -138,7 +139,8 @@ static double zero_at(const Value *v, int64_t i)
                                       : (double)((const int64_t *)p)[i];
 }
 
-/* The official kernels want floats.  NULL where all are 0. */
+/* Returns the zero points as floats, which the official kernels want.  NULL: all are 0, or they do
+ * not fit. */
 static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
 {
     const int64_t n = t->rows * t->groups;

@@ -117,7 +117,7 @@ static const Value *source_of(const Value *v, bool *is_swapped)
 
 /* -- products --------------------------------------------------------------------------------- */
 
-/* Groups of terms that share a scale in every column. */
+/* Finds the groups of terms that share a scale in every column. */
 static bool read_groups(Matrix *m)
 {
     const Kept *p = &m->kept;
@@ -240,7 +240,7 @@ static Value *pack_weight(Fuse *f, const Matrix *m)
     return constant(f, m, "_packed", m->stored, rows, data);
 }
 
-/* Scales and, where any is not 0, zero points. */
+/* Stores the scales and, if any is not 0, the zero points. */
 static void pack_points(Fuse *f, const Matrix *m, Packed *to)
 {
     const Kept *p = &m->kept;
@@ -282,7 +282,7 @@ static bool fuse(Fuse *f, Node *n, const Weighted *v, const Matrix *m)
 
 /* -- the graph -------------------------------------------------------------------------------- */
 
-/* A view or transpose whose readers are looked at in its place. */
+/* Returns whether n is a view or transpose whose readers are looked at in its place. */
 static bool passes_on(const Node *n)
 {
     bool is_swapped;
