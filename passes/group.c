@@ -23,7 +23,8 @@ typedef struct Grouping {
     int *of; /* cluster of the node that defines a value, by value index */
 } Grouping;
 
-/* Views and concats may cost nothing; control flow holds groups of its own. */
+/* Returns whether a node stays outside of groups.  Views and concats may cost nothing, and control
+ * flow holds groups of its own. */
 static bool is_bare(const Node *n)
 {
     const OpInfo *row = &op_info[n->op];
@@ -42,7 +43,7 @@ static bool is_uniform(const Node *n)
     return true;
 }
 
-/* The one cluster all users of the node are pointwise members of, or NO_GROUP. */
+/* Returns the one cluster that all users of the node are pointwise members of, or NO_GROUP. */
 static int cluster_of_users(const Grouping *s, const Node *n)
 {
     const Value *v = n->out[0];
@@ -59,8 +60,8 @@ static int cluster_of_users(const Grouping *s, const Node *n)
     return all;
 }
 
-/* A constant of bytes as floats that broadcast over the group: they are made anew for each
- * place. */
+/* Returns whether n makes floats of a constant of bytes that broadcasts over the group.  Each place
+ * makes them anew. */
 static bool is_spread_constant(const Cluster *c, const Node *n)
 {
     Type t = n->out[0]->type;
@@ -76,7 +77,8 @@ static bool is_spread_constant(const Cluster *c, const Node *n)
     return true;
 }
 
-/* Bytes that a loop in fixed point reads again for each element along an axis. */
+/* Returns whether n dequantizes bytes that a loop in fixed point reads again for each element along
+ * an axis. */
 static bool is_repeated(const Cluster *c, const Node *n)
 {
     return n->graph->program->session->is_fixed_point && c->is_narrow && !c->mixed &&

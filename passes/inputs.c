@@ -1,6 +1,5 @@
-/* inputs.c -- inputs for evaluating a program: seeded random ones with sizes in the ranges of the
- * symbols, and the values of symbols for given inputs.
- */
+/* inputs.c -- makes inputs for evaluating a program: seeded random ones with sizes in the ranges of
+ * the symbols, and the values of symbols for given inputs. */
 #include "passes/internal.h"
 #include "ir/eval.h"
 #include <string.h>
@@ -67,14 +66,15 @@ static bool guards_hold(const Program *p, const int64_t *symbol)
     return true;
 }
 
-/* Near the lower bound. */
+/* Draws a value near the lower bound. */
 static int64_t drawn_value(const Symbol *s, uint64_t *seed)
 {
     int64_t end, most = add_ok(s->lo, 12, &end) && end < s->hi ? 12 : s->hi - s->lo;
     return s->lo + (int64_t)(inputs_draw(seed) % (uint64_t)(most + 1));
 }
 
-/* Guards may hold elsewhere only. */
+/* Chooses values of the symbols for which all guards hold.  The usual values may break some, so
+ * others near the lower bounds are tried too. */
 void inputs_symbols(const Program *p, int which, int64_t *symbol)
 {
     enum { TRIES = 1000 };
@@ -97,7 +97,8 @@ static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
     return true;
 }
 
-/* An input whose element is a symbol's value: it agrees with the symbol, or the symbol with it. */
+/* Makes inputs whose element is the value of a symbol agree with the symbols, or the symbols with
+ * them. */
 static void agree_on_items(const Graph *g, EtcTensor *const *in, int64_t *to, const int64_t *from)
 {
     const Symbol *s;

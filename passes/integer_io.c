@@ -25,7 +25,7 @@ static bool is_per_tensor(const Node *n, bool undoes, QParams *q)
            (q->dtype == ETC_I8 || q->dtype == ETC_U8) && q->scale > 0;
 }
 
-/* The same numbers as integers of another sign. */
+/* Returns qparams of the same real numbers for integers with the other sign. */
 static QParams turned(QParams q, EtcDtype to)
 {
     int64_t by = q.dtype == to ? 0 : to == ETC_U8 ? 128 : -128;
@@ -36,7 +36,7 @@ static QParams turned(QParams q, EtcDtype to)
     return q;
 }
 
-/* A quantize or dequantize of v before `at`, or at the end of the graph where `at` is NULL. */
+/* Builds a quantize or dequantize of v before `at`, or at the end of the graph if `at` is NULL. */
 static Value *scaled(const Ports *p, Node *at, bool undoes, Value *v, QParams q)
 {
     q.undoes = undoes;
@@ -136,7 +136,7 @@ static bool give_output(const Ports *p, int i)
     if (!now)
         return false;
     if (now->def) {
-        const char *name = v->name; /* which callers know */
+        const char *name = v->name; /* callers know it by this name */
         v->name = now->name;
         now->name = name;
     }

@@ -18,7 +18,8 @@ static void stretch(Part *p, int from, int to)
     p->end = to > p->end ? to : p->end;
 }
 
-/* The c tail keeps inputs, outputs and states in memory of the caller, and so do branches. */
+/* Marks the values in memory of the caller: on the c tail, and in branches, these are inputs,
+ * outputs and states. */
 static void mark_callers(const Graph *g, AliasSets a, bool *callers)
 {
     for (int i = 0; i < g->n_states; i++)
@@ -30,7 +31,7 @@ static void mark_callers(const Graph *g, AliasSets a, bool *callers)
     for (int i = 0; i < g->n_in; i++)
         callers[g->in[i]->index] = true;
     bool is_of_loop = g->owner && region_kind(g->owner) == REGION_LOOP;
-    for (int i = 0; i < g->n_out && !is_of_loop; i++) /* there they are moved at the end of a turn */
+    for (int i = 0; i < g->n_out && !is_of_loop; i++) /* a loop moves them at the end of a turn */
         callers[a.root[g->out[i]->index]] = true;
 }
 
@@ -39,7 +40,7 @@ static int64_t round_out(int64_t bytes)
     return bytes > INT64_MAX - PLAN_ALIGN ? INT64_MAX : round_up(bytes, PLAN_ALIGN);
 }
 
-/* When each value is in use, by index; its bytes in its set. */
+/* Returns, by index, when each value is in use and which bytes of its set it has. */
 static Part *live_values(const Graph *g, AliasSets a, const Value **value, Arena *tmp)
 {
     Part *live = NEW(tmp, Part, g->n_values + 1);
@@ -132,7 +133,8 @@ static Pieces pieces_of(const Part *v, int n, Arena *tmp)
     return p;
 }
 
-/* Pieces go to the first of v that covers them: `end`: its last read, else its birth. */
+/* Gives each piece to the first of v that covers it.  `end`: notes the last read of that value in
+ * it, else the birth. */
 static void take_pieces(Pieces *p, const Part *v, int n, bool end, Part *to)
 {
     for (int i = 0; i <= p->n; i++)
@@ -150,7 +152,7 @@ static void take_pieces(Pieces *p, const Part *v, int n, bool end, Part *to)
     }
 }
 
-/* Neighbours with the same times are one part. */
+/* Makes one part of neighbours with the same times.  Returns the number of parts. */
 static int merge_parts(Part *part, int n)
 {
     int kept = 0;
@@ -181,7 +183,7 @@ Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp)
                    .n_parts = 1};
 }
 
-/* The block of a set whose values are v, which it sorts. */
+/* Returns the block of a set whose values are v, which it sorts. */
 static Block block_of(int root, Part *v, int n, Arena *tmp)
 {
     assert(n > 0);
@@ -291,7 +293,7 @@ typedef struct Touched {
     int root;
 } Touched;
 
-/* Bytes of the tensors in t, of those that share bytes the largest. */
+/* Returns the bytes of the tensors in t.  Of those that share bytes it counts the largest. */
 static int64_t bytes_of_roots(const Touched *t, int n)
 {
     int64_t sum = 0;

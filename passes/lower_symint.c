@@ -22,9 +22,9 @@ static bool may_be_empty(Dim d)
     return lo <= 0;
 }
 
-/* The open size to leave to the kernel: the one no operand has, else the last; -1: none.  The
- * kernel divides by the other sizes, so one that may be 0 is the one to leave, and two are too
- * many. */
+/* Returns the open size that is left to the kernel: the one that no operand has, else the last; -1:
+ * there is none.  The kernel divides by the other sizes, so one that may be 0 has to be left, and
+ * two of these are too many. */
 static int hole_of(const Node *n, const Dim *dim, int count)
 {
     int hole = -1, n_empty = 0;
@@ -55,7 +55,7 @@ static void open_view(Node *n)
     node_set_arg(n, arg_of(n, "size"), arg_dim_list(n->graph->program, dim, count));
 }
 
-/* -1 keeps the size that an axis has. */
+/* Replaces open sizes of an expand that its operand has too by -1, which keeps them. */
 static void open_expand(Node *n)
 {
     Dim dim[MAX_RANK];
@@ -103,7 +103,7 @@ static Arg lowered(Reader *s, Arg a)
     return use;
 }
 
-/* A constant that is a size is that size's value. */
+/* Replaces a constant that is a size by the value of that size. */
 static bool lower_constant(Rewrite *r, Sizes *sizes, Node *n)
 {
     Value *v = sizes_value(sizes, n, arg_get(n, "value").dim);

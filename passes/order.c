@@ -104,7 +104,8 @@ static int position(const Node *n, const Walk *w)
     return w->number[n->out[0]->index];
 }
 
-/* A node is seen twice: its operands are pushed, then, once they are done, it is taken. */
+/* Takes all nodes that root needs, operands first.  A node is on top of the stack twice: first its
+ * operands are pushed, then, once they are done, it is taken. */
 static void visit(Node *root, Walk *w, Arena *tmp)
 {
     w->depth = 0;
@@ -137,14 +138,16 @@ bool graph_has_bounds(const Graph *g)
     for (const Node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->n_out; i++)
             if (type_bytes(n->out[i]->type) > INT64_MAX / (1 << 20))
-                return false; /* plan_memory reports it */
+                return false; /* plan_memory will report it */
     for (int i = 0; i < g->n_in; i++)
         if (type_bytes(g->in[i]->type) > INT64_MAX / (1 << 20))
             return false;
     return true;
 }
 
-/* Numbers of nodes by value; -1 where a node must stay where it is. */
+/* Sets, by value, the number of the node that computes it; -1: no node does.  Returns how many
+ * nodes there are, or -1 if one of them must stay where it is, so that no other order is
+ * possible. */
 static int number_nodes(const Graph *g, int *number)
 {
     int count = 0;
@@ -187,7 +190,8 @@ static void try_order(Graph *g, Node **node, int n, Candidate *best, Arena *tmp)
         *best = (Candidate){node, peak};
 }
 
-/* The order whose step i is node order[i], its peak lowered in windows. */
+/* Returns the nodes in an order whose step i is node order[i], after windows of it have lowered its
+ * peak. */
 static Node **lowered(const Model *m, Node *const *node, int *order, Arena *tmp)
 {
     int64_t work = WORK_BASE + (int64_t)WORK_PER_NODE * m->n_steps;

@@ -54,7 +54,7 @@ static Entry heap_pop(Greedy *g)
     return top;
 }
 
-/* Bytes that live more after step k than before. */
+/* Returns how many bytes more are live after step k than before. */
 static int64_t growth(const Greedy *g, int k)
 {
     const Step *s = &g->m->step[k];

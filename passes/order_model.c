@@ -98,7 +98,7 @@ static bool may_take(const Build *b, const Value *x, const Value *y)
     return bytes && bytes == round_up(type_bytes(x->type), PLAN_ALIGN);
 }
 
-/* The chunks of the operand that the node may write over. */
+/* Finds the chunks of the operand that the node may write over. */
 static void find_overlaid(const Build *b, const Node *n, Step *s)
 {
     for (int i = 0; n->n_out == 1 && i < n->n_in; i++) {

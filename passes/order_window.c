@@ -104,7 +104,7 @@ static bool dies(const Window *w, int chunk, uint64_t done)
     return !l->stays && !(l->readers & ~done);
 }
 
-/* The steps that may come once step i is done, too. */
+/* Returns the steps that may come once step i is done, too. */
 static uint64_t ready_after(const Window *w, uint64_t ready, uint64_t done, int i)
 {
     ready &= ~((uint64_t)1 << i);
@@ -116,7 +116,7 @@ static uint64_t ready_after(const Window *w, uint64_t ready, uint64_t done, int 
     return ready;
 }
 
-/* Step i after state s. */
+/* Returns the state after step i, which follows state s. */
 static Reach advance(Window *w, const Reach *s, int i)
 {
     const Step *step = &w->m->step[w->order[w->from + i]];
@@ -225,7 +225,8 @@ static bool search(Window *w, int64_t live)
 
 /* -- the peaks --------------------------------------------------------------------------------- */
 
-/* Readers that come at or behind position `from`, and the bytes that live before it. */
+/* Counts the readers of chunks at or behind position `from`.  Returns the bytes that live before
+ * it. */
 static int64_t rewind_to(Window *w, int from)
 {
     int64_t live = 0;

@@ -140,7 +140,7 @@ static void sweep(Pack *p, const int *by_start, int *fill, bool only_count)
     }
 }
 
-/* Room for all that the mates of one block may rule out. */
+/* Allocates room for all ranges that the mates of one block may rule out. */
 static void make_ranges(Pack *p)
 {
     int64_t most = 0;
@@ -183,7 +183,7 @@ static int ascending(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Most blocks have few mates, for which qsort takes three times as long. */
+/* Sorts ranges.  Most blocks have few mates, for which qsort takes three times as long. */
 static void sort_ranges(Range *r, int n)
 {
     enum { FEW = 32 };
@@ -228,7 +228,7 @@ static int placed_ranges(Pack *p, int i)
     return n;
 }
 
-/* The lowest offset where block i fits. */
+/* Returns the lowest offset at which block i fits. */
 static int64_t find_gap(Pack *p, int i)
 {
     assert(!p->placed[i]);
@@ -324,7 +324,8 @@ static void descend(Pack *p, int *order, uint32_t seed)
 
 /* -- too many pairs ---------------------------------------------------------------------------- */
 
-/* First fit by start over the blocks in use, kept ascending by offset. */
+/* Packs blocks by their start, each into the first gap between the blocks in use.  These are kept
+ * sorted by offset. */
 static void pack_as_heap(Pack *p)
 {
     int *order = order_by(p, BY_START), *live = NEW(p->tmp, int, p->b.n + 1), n = 0;
@@ -393,7 +394,8 @@ static int64_t *bytes_in_use(Blocks b, int *n_times, Arena *tmp)
     return use;
 }
 
-/* most[k][t] is the largest of the 2^k times from t on; two of them cover any stretch. */
+/* Finds the most bytes that are in use during each block.  most[k][t] is the largest number of the
+ * 2^k times from t on; two of these cover any stretch. */
 static void find_pressure(Pack *p)
 {
     int n, levels = 1;

@@ -50,7 +50,7 @@ static int last_not_above(const int *v, int n, int key)
     return lo - 1;
 }
 
-/* Between two births nothing gets more: times are counted in births. */
+/* Numbers the times by the births of blocks, as nothing gets more between two births. */
 static void number_times(Exact *x)
 {
     int *birth = NEW(x->tmp, int, x->n + 1), n = 0;
@@ -73,7 +73,7 @@ static bool are_mates(const Exact *x, int i, int k)
     return i != k && x->from[i] <= x->to[k] && x->from[k] <= x->to[i];
 }
 
-/* Pairs of all blocks: the caller keeps their number small. */
+/* Finds the mates of all blocks by looking at each pair; the caller keeps their number small. */
 static void find_mates(Exact *x)
 {
     int n = 0;
@@ -144,7 +144,7 @@ static int better_first(const void *a, const void *b)
     return x->block - y->block;
 }
 
-/* Blocks that may come next, where the last one came to `low`. */
+/* Lists the blocks that may come next, after one at offset `low`.  Returns their number. */
 static int choices(Exact *x, int64_t low, Choice *c)
 {
     int n = 0;

@@ -35,7 +35,8 @@ static Node *without_copies(const Value *v)
     return v->def;
 }
 
-/* The rows that a view splits the last axis of: [b, s, c] seen as [b, s, ...]. */
+/* Returns the rows [b, s, c] if n is a view of them that splits the last axis, [b, s, ...]; else
+ * NULL. */
 static Value *split_rows(const Node *n)
 {
     if (!n || !node_is_view(n))
@@ -73,7 +74,7 @@ static bool read_packed(const Value *v, Packed *p)
     return true;
 }
 
-/* The one reader of a value, copies skipped. */
+/* Returns the one reader of a value, behind copies; NULL: there are others. */
 static Node *only_reader(const Uses *u, const Value *v)
 {
     for (;;) {
@@ -86,7 +87,7 @@ static Node *only_reader(const Uses *u, const Value *v)
     }
 }
 
-/* The view that merges the heads again. */
+/* Returns the view that merges the heads again, or NULL. */
 static Node *merge_of(const Uses *u, const Node *sdpa)
 {
     static const int swap[] = {0, 2, 1, 3};
@@ -112,7 +113,7 @@ static Value *columns(Rewrite *r, Node *at, const Packed *p)
 
 static const double NEVER = -1e30; /* added to any score, nothing of it is left */
 
-/* One mask for all heads, which a view without their axis shows. */
+/* Returns whether a mask is the same for all heads. */
 static bool is_for_all_heads(const Value *mask)
 {
     const Type t = mask->type;
@@ -156,7 +157,8 @@ static bool all_keys(const Value *v)
     return n && i == n;
 }
 
-/* Seen in the bytes of a constant, or of both that where() chooses from. */
+/* Returns whether a mask leaves a key for each query.  This is seen in the bytes of a constant, or
+ * of both constants from which where() chooses. */
 static bool keeps_keys(const Value *mask)
 {
     Where c;
@@ -203,7 +205,7 @@ static Value *added(Rewrite *r, Node *n, Value *mask)
     return node_result(m);
 }
 
-/* 1 for a query that has a key, else 0. */
+/* Returns 1 for each query that has a key, else 0. */
 static Value *has_key(Rewrite *r, Node *n, Value *mask)
 {
     static const int64_t last = -1;

@@ -75,7 +75,8 @@ static bool is_bounded(const Graph *g, Arena *tmp, Diag *d)
 
 /* -- places ------------------------------------------------------------------------------------ */
 
-/* The mutable states, one behind the other in the order of the program. */
+/* Places the mutable states one behind the other, in the order of the program.  Returns their
+ * end. */
 static int64_t place_states(Program *p)
 {
     int64_t end = 0;
@@ -141,7 +142,7 @@ static void place_value(Value *v, AliasSets a, const Place *at)
     if (v->type.rank == SCALAR || v->type.is_none || to.pool == POOL_NONE)
         return;
     assert((to.pool != POOL_IN && to.pool != POOL_OUT) || !a.offset[v->index]);
-    to.offset += a.offset[v->index]; /* 0 where the place is a number of an argument */
+    to.offset += a.offset[v->index]; /* it is 0 if the place is the number of an argument */
     value_set_place(v, to);
 }
 
@@ -180,7 +181,8 @@ static Blocks without_states(const Graph *g, Blocks all, Arena *tmp)
     return rest;
 }
 
-/* Constants have no place that a branch could take them from: it gets a copy. */
+/* Adds blocks for inputs of a branch that are constants.  These have no place from which a branch
+ * could take them, so it gets copies. */
 static void add_copied_inputs(const Plan *p, Blocks *b, Arena *tmp)
 {
     int end = 1;
@@ -196,8 +198,8 @@ static void add_copied_inputs(const Plan *p, Blocks *b, Arena *tmp)
     }
 }
 
-/* Bytes that the nodes of a graph read and write, added up by the root of the set; or, where `sum`
- * is not NULL, all into that. */
+/* Adds up the bytes that the nodes of a graph read and write, by the root of the set; if `sum` is
+ * not NULL, all in *sum. */
 static void count_touches(const Graph *g, const AliasSets *a, double *by_root, double *sum,
                           Arena *tmp)
 {
@@ -303,7 +305,7 @@ static void place_graph(const Plan *p, Place base, Arena *tmp)
         next += has_bytes;
     }
     if (g->owner)
-        g->n_pools = 0; /* it was part of the method's */
+        g->n_pools = 0; /* the method's pools include its own */
 }
 
 static void plan_graph(Graph *g, int64_t state_bytes, Arena *tmp)

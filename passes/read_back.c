@@ -144,7 +144,7 @@ static bool fits_sides(Found *m, const Form *f, const Node *n, int first)
            fits(m, f->part[1 - first], n, &n->arg[arg_of(n, "other")]);
 }
 
-/* Sums and products in either order. */
+/* Matches a sign; the operands of sums and products may stand in either order. */
 static bool fits_sign(Found *m, const Form *f, const Node *n)
 {
     double alpha = 1;
@@ -166,7 +166,7 @@ static bool is_of(const Form *f, const Node *n)
 
 static bool fits_node(Found *m, const Form *f, const Node *n);
 
-/* The first of two forms that fits. */
+/* Matches the first of two forms that fits. */
 static bool fits_either(Found *m, const Form *f, const Node *n)
 {
     Found before = *m;
@@ -224,7 +224,7 @@ static bool size_of_sign(const Found *m, int sign, Dim a, Dim b, Dim *d)
     return true;
 }
 
-/* A size, rank or count of elements; false: there is none. */
+/* Computes a size, rank or count of elements; false: the form is none. */
 static bool size_of(const Found *m, const Form *f, Dim *d)
 {
     Dim a, b = DIM(0);
@@ -386,8 +386,8 @@ static bool find_rules(const Graph *g, Arena *tmp, Rules *to, Diag *d)
     return true;
 }
 
-/* Floats, bools, and halves of which nothing has another type.  What is read back computes halves in
- * floats and rounds once, where the form rounds at each step. */
+/* Returns whether a node computes floats or bools, or halves from nothing but these.  What is read
+ * back computes halves in floats and rounds once, where the form rounds at each step. */
 static bool has_types(const Node *n)
 {
     EtcDtype t = n->n_out == 1 ? n->out[0]->type.dtype : ETC_I64;

@@ -1,12 +1,9 @@
-/* resolve_views.c -- operators that alias only sometimes become a view, a copy or their input.
+/* resolve_views.c -- turns operators that alias only sometimes into a view, a copy or their input.
  *
  * Stage aten, first pass.  Eager torch decides by strides whether `reshape`, `flatten`,
- * `contiguous` and `to` share bytes with their input.  The export recorded these strides, so
- * this pass decides in the same way.  After it, a row with the flag VIEW always shares bytes and
- * `clone` never does, as functionalize needs it.  If symbolic strides leave it open, a copy is
- * made; if a later write could show the difference, the node is refused.  If the graph writes,
- * views that functionalize cannot undo become equivalent slices and permutes.  sym_size is
- * replaced by the size itself.  It is one walk, and only makes nodes that do not match again. */
+ * `contiguous` and `to` share bytes with their input.  The export recorded these strides, so this
+ * pass decides in the same way.  After it, a row with the flag VIEW always shares bytes and `clone`
+ * never does, as functionalize needs it. */
 #include "passes/decompose.h"
 #include <string.h>
 
@@ -26,7 +23,7 @@ static bool is_one(Dim d)
 
 /* -- sizes ------------------------------------------------------------------------------- */
 
-/* The size that a sym_size node reads. */
+/* Sets *size to the size that a sym_size node reads; false: v is no result of one. */
 static bool size_of(const Value *v, Dim *size)
 {
     int64_t axis;
@@ -197,7 +194,7 @@ static bool dropout(Resolve *s, Node *n)
     return rewrite_node(&s->r, n, arg_value(n, "input"));
 }
 
-/* Other sizes of as many elements, which lie one behind the other: a view. */
+/* Replaces a resize to as many elements by a view.  The elements must lie one behind the other. */
 static bool resize(Resolve *s, Node *n)
 {
     Program *p = s->r.g->program;
@@ -210,8 +207,8 @@ static bool resize(Resolve *s, Node *n)
     return v && rewrite_node(&s->r, n, v);
 }
 
-/* Strides are those of the bytes, of which the input may be a view that orders them in another way:
- * they are read from the tensor that holds the bytes. */
+/* Rewrites as_strided.  Its strides are those of the bytes, of which the input may be a view that
+ * orders them in another way, so they are applied to the tensor that holds the bytes. */
 static bool as_strided(Resolve *s, Node *n)
 {
     Value *x = first_operand(n), *base = x;

@@ -1,4 +1,4 @@
-/* rewrite.c -- replaces values in one walk; properties of nodes, and builders, for several
+/* rewrite.c -- replaces values in one walk; has properties of nodes, and builders, for several
  * passes. */
 #include "passes/internal.h"
 #include "ir/session.h"
@@ -97,7 +97,7 @@ bool others_are_read(const Uses *u, const Node *n)
     return false;
 }
 
-/* Each result becomes a select or slice; they follow each other along the axis. */
+/* Replaces each result by a select or slice.  They follow each other along the axis. */
 bool rewrite_pieces(Rewrite *r, Node *n)
 {
     Value *x = arg_value(n, "self");
@@ -208,7 +208,7 @@ Arg arg_int_list(Program *p, const int64_t *v, int n)
     return (Arg){.kind = ARG_LIST, .list = {item, n}};
 }
 
-/* Windows of a picture that are not all of one size. */
+/* Returns whether the windows of an adaptive pool are not all of one size. */
 static bool windows_differ(const Node *n)
 {
     const Type x = first_operand(n)->type, y = n->out[0]->type;
@@ -322,8 +322,8 @@ static bool store_number(const Arg *a, EtcDtype t, void *to)
     }
 }
 
-/* `wraps`: the kernel takes a number in f32 beside floats
- * of 16 bits and computes with all of it. */
+/* Makes a constant of a number beside a tensor of type `other`.  `wraps`: the kernel takes a number
+ * in f32 beside floats of 16 bits and computes with all of it. */
 static Value *number_const(Graph *g, const Arg *number, Type other, bool wraps)
 {
     Program *p = g->program;
@@ -344,7 +344,7 @@ static bool is_number(const Schema *s, const Node *n, int i)
            (a->kind == ARG_FLOAT || a->kind == ARG_BOOL || a->kind == ARG_INT);
 }
 
-/* A size that is known at run time only, as a tensor of rank 0. */
+/* Builds a size that is known at run time only, as a tensor of rank 0. */
 static Value *number_computed(Rewrite *r, Node *at, Dim size, Type other)
 {
     Arg number = {.kind = ARG_INT, .dim = size};

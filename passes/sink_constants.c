@@ -7,7 +7,8 @@
  */
 #include "passes/internal.h"
 
-/* The state that operand i is, where no call writes it and no turn of a loop replaces it. */
+/* Returns the state that operand i is if no call writes it and no turn of a loop replaces it; else
+ * NULL. */
 static State *constant_operand(const Node *n, int i)
 {
     const Value *v = region_operand(n, i);
@@ -26,7 +27,8 @@ static void sink_into(Graph *inner, const Node *n, const bool *keep, Arena *tmp)
     graph_keep_inputs(inner, keep);
 }
 
-/* The list without the operands that are not kept; `*at`: the number of its first. */
+/* Returns a list without the operands that are not kept.  *at is the number of its first operand,
+ * and is counted up. */
 static Arg kept_operands(Node *to, const Node *n, Arg list, const bool *keep, int *at)
 {
     Arg *item = NEW(n->graph->program->arena, Arg, list.list.n + 1);

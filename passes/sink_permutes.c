@@ -35,7 +35,8 @@ static Apart *apart_of(const Sink *s, const Value *v)
     return v && v->index < s->u.n_values ? s->apart[v->index] : NULL;
 }
 
-/* The same of an operand: what follows a result that lacks axes is in no set. */
+/* Returns the same for an operand, but NULL behind a result that lacks axes: what follows such a
+ * result is in no set. */
 static Apart *operand_apart(const Sink *s, const Value *v)
 {
     Apart *a = apart_of(s, v);
@@ -45,7 +46,7 @@ static Apart *operand_apart(const Sink *s, const Value *v)
 static Apart *set_of(const Sink *s, Apart *a)
 {
     while (s->apart[a->set]->set != a->set)
-        a->set = s->apart[a->set]->set; /* halves the way for the next one */
+        a->set = s->apart[a->set]->set; /* this halves the way */
     return s->apart[a->set];
 }
 
@@ -54,7 +55,7 @@ static bool is_one(Dim d)
     return !d.expr && d.value == 1;
 }
 
-/* Permuting t's axes back moves axes of size 1 only. */
+/* Returns whether permuting t's axes back moves only axes of size 1. */
 static bool is_free(Type t, const Permute *p)
 {
     int last = -1, pad = p->rank - t.rank;
@@ -90,7 +91,7 @@ static bool undoes(const Permute *b, const Permute *a)
 
 /* -- which values are apart -------------------------------------------------------------------- */
 
-/* The axes that n names, each once.  Returns how many; 0: they are not known. */
+/* Lists the axes that n names, each once.  Returns how many; 0: they are not known. */
 static int axes_of(const Node *n, int rank, int64_t axis[MAX_RANK])
 {
     int arg = access_axes(n), count = arg >= 0 && n->arg[arg].kind == ARG_LIST ? arg_count(n, arg) : 1;
@@ -101,7 +102,8 @@ static int axes_of(const Node *n, int rank, int64_t axis[MAX_RANK])
     return ok ? count : 0;
 }
 
-/* The result has the operand's axes, or lacks those that are named and the rest keep their order. */
+/* Returns whether the result has the operand's axes, or lacks those that are named and has the rest
+ * in the same order. */
 static bool keeps_axes(const Node *n, const Permute *p)
 {
     int64_t axis[MAX_RANK];
@@ -119,7 +121,7 @@ static bool keeps_axes(const Node *n, const Permute *p)
     return rank == p->rank - count;
 }
 
-/* An operand that is not apart is permuted back for nothing. */
+/* Returns whether an operand that is not apart can be permuted back for nothing. */
 static bool comes_back(const Value *v, const Permute *p, bool is_pointwise)
 {
     Type t = v->type;
@@ -207,7 +209,7 @@ static void count_gain(Sink *s, const Node *n)
 
 /* -- rewriting --------------------------------------------------------------------------------- */
 
-/* c, an operand of a node in the set, in the order before p. */
+/* Returns c, an operand of a node in the set, in the order before p. */
 static Value *permuted_back(Sink *s, Node *n, Value *c, const Permute *p)
 {
     Dim dim[MAX_RANK];

@@ -38,7 +38,8 @@ Sizes *sizes_new(Graph *g, Arena *tmp, Diag *d)
 
 /* -- what is known ----------------------------------------------------------------------------- */
 
-/* Equal expressions are one. */
+/* Returns the value of an expression that was computed before, or NULL.  Equal expressions have the
+ * same address. */
 static Value *find_known(const Sizes *s, const Expr *e)
 {
     return e ? table_find(&s->known, &e, sizeof e) : NULL;
@@ -197,7 +198,7 @@ static Dim factor_size(Program *p, Factor f)
     UNREACHABLE();
 }
 
-/* a mod b = a - floor(a / b) * b */
+/* Builds a mod b as a - floor(a / b) * b. */
 static Value *mod_value(Sizes *s, Factor f, Operand a, Operand b)
 {
     Program *p = s->g->program;
@@ -224,7 +225,7 @@ static Value *factor_value(Sizes *s, Factor f, Dim size)
     return v;
 }
 
-/* The product of n factors of a term, without its coefficient. */
+/* Builds the product of n factors of a term, without its coefficient. */
 static Value *product(Sizes *s, Dim d, int term, int n, Dim *size)
 {
     Program *p = s->g->program;
@@ -267,7 +268,7 @@ static Value *sum(Sizes *s, Dim d)
     return constant ? prim(s, ADD, d, (Operand){all, 0}, (Operand){NULL, constant}) : all;
 }
 
-/* An input that has this very size. */
+/* Reads a size from an input that has exactly this size; NULL: there is none. */
 static Value *read_whole(Sizes *s, Dim d)
 {
     for (int i = 0; i < s->g->n_in; i++)

@@ -46,7 +46,7 @@ static Node *only_user(const Split *s, const Value *v)
     return count_users(s, v) == 1 ? user(s, v, 0) : NULL;
 }
 
-/* The indices that a slice or select takes of an axis, counted from 0. */
+/* Reads the indices that a slice or select takes of an axis, counted from 0. */
 static bool read_range(const Node *n, bool drops, int axis, int64_t *from, int64_t *to)
 {
     Narrow p;
@@ -79,7 +79,7 @@ static bool find_parts(const Split *s, const Value *v, bool drops, int axis, int
     return true;
 }
 
-/* y seen as [rows ..., parts, ...]. */
+/* Returns whether a view shows y as [rows ..., parts, ...]. */
 static bool splits_last(const Value *y, const Node *view)
 {
     int last = y->type.rank - 1;
@@ -119,7 +119,7 @@ static bool match(const Split *s, Node *n, Match *m)
 
 /* -- parts ----------------------------------------------------------------------------------- */
 
-/* Rows [from, to) of a weight, where they lie. */
+/* Returns rows [from, to) of a weight, over the same bytes. */
 static Value *weight_rows(Graph *g, const Value *w, int64_t from, int64_t to)
 {
     Dim dim[MAX_RANK] = {DIM(to - from)};
@@ -129,7 +129,7 @@ static Value *weight_rows(Graph *g, const Value *w, int64_t from, int64_t to)
     return graph_const_part(g, w, t, type_bytes(w->type) / w->type.dim[0].value * from);
 }
 
-/* The view that parts are taken from, of one part. */
+/* Builds, for one part, the view from which parts are taken. */
 static Value *part_view(Split *s, const Match *m, Value *y)
 {
     Type t = m->view->out[0]->type;

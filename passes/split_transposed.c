@@ -37,7 +37,7 @@ static bool read_split(const Node *n, Split *s)
     return true;
 }
 
-/* w[(o, ry, rx)][c][jy][jx] of w[c][o][ky][kx] */
+/* Returns weights w[(o, ry, rx)][c][jy][jx], made of w[c][o][ky][kx]. */
 static Value *split_weight(Split *s, Type t)
 {
     Program *p = s->r.g->program;
@@ -75,7 +75,7 @@ static Value *split_bias(Split *s, int64_t channels)
                                              type_tensor(p, ETC_F32, 1, &dim), to));
 }
 
-/* The convolution of all phases. */
+/* Builds the convolution of all phases. */
 static Value *build_conv(Split *s, Node *n)
 {
     const Conv *c = &s->c;

@@ -37,7 +37,8 @@ typedef struct Streams {
 
 /* -- links ------------------------------------------------------------------------------- */
 
-/* Images of known channels; other sizes may be open up to some bound. */
+/* Returns whether t is images with a known number of channels; other sizes may be open up to some
+ * bound. */
 static bool is_plain(Type t)
 {
     return t.rank == 4 && !t.dim[1].expr && type_bytes(t) != INT64_MAX;
@@ -134,7 +135,7 @@ static int64_t result_of(const Streams *s, int c)
 
 /* -- lines ------------------------------------------------------------------------------- */
 
-/* Bytes of lines where the last stage makes `rows` rows at a time. */
+/* Returns the bytes of lines if the last stage makes `rows` rows at a time. */
 static int64_t lines_of(const Streams *s, Stream *m, int64_t rows)
 {
     int64_t bytes = 0;
@@ -218,7 +219,7 @@ static void find_streams(Streams *s)
     }
 }
 
-/* The largest need where every stream that can is joined. */
+/* Returns the largest need of memory if every stream that can be joined is joined. */
 static int64_t least_peak(Streams *s)
 {
     int64_t peak = 0, need;

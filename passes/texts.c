@@ -159,7 +159,7 @@ static int by_name(const void *a, const void *b)
 
 /* -- packing ----------------------------------------------------------------------------------- */
 
-/* Rules of one text share it. */
+/* Stores the texts of rules.  Rules with the same text share it. */
 static void gather_texts(void)
 {
     for (int i = 0; i < n_rules; i++) {

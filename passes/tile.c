@@ -76,7 +76,8 @@ static bool axes_match(const Heads *a)
            fits_rank(a, a->of.mask) && fits_rank(a, a->of.bias);
 }
 
-/* False: it stays whole; attention that is wrong is reported where it is expanded. */
+/* Reads attention.  Returns false if it has to stay whole; attention that is wrong is reported
+ * where it is expanded. */
 static bool read_heads(const Node *n, Heads *a)
 {
     *a = (Heads){.heads = 1};
@@ -148,8 +149,9 @@ static Cut choose_open(const Heads *a)
     return best;
 }
 
-/* Windows or images of few scores each: tile_rows runs some after the others
- * with all around them where memory asks for it, which pieces of attention alone would bar. */
+/* Returns whether it is attention in windows or images of few scores each.  If memory asks for it,
+ * tile_rows computes some after the others with all that is around them; pieces of attention alone
+ * would prevent that. */
 static bool is_row_wise(const Heads *a)
 {
     int64_t batch = a->of.q->type.rank > 3 ? size_of(a->of.q, a->of.q->type.rank - 1) : 1;
@@ -185,7 +187,7 @@ static void tell(const Heads *a, const Cut *c, const Node *n)
 
 /* -- pieces ---------------------------------------------------------------------------------- */
 
-/* Everything under three axes: [heads, rows, columns]. */
+/* Returns x under three axes: [heads, rows, columns]. */
 static Value *flat(Rewrite *r, Node *n, Value *x)
 {
     Dim dim[3] = {DIM(1), DIM(size_of(x, 1)), DIM(size_of(x, 0))};
@@ -201,7 +203,7 @@ static Value *part(Rewrite *r, Node *n, Value *x, int64_t axis, int64_t from, in
     return slice_build(r->g, n, n->loc, x, axis, DIM(from), DIM(from + count), r->d);
 }
 
-/* The index of the mask that head `head` sees, among those of the flat mask. */
+/* Returns the index of the mask for head `head`, among those of the flat mask. */
 static int64_t mask_index(const Heads *a, const Value *mask, int64_t head)
 {
     int64_t at = 0, stride = 1;
@@ -226,7 +228,7 @@ static Value *mask_part(Rewrite *r, Node *n, const Heads *a, const Value *mask, 
     return size_of(mask, 1) == 1 ? m : part(r, n, m, 1, row, rows);
 }
 
-/* NULL: an operand could not be made. */
+/* Builds attention on operands of its own; NULL: one of these could not be made. */
 static Value *attend(Rewrite *r, Node *n, const Heads *a, const Attention *own)
 {
     const Attention *of = &a->of;
@@ -236,7 +238,7 @@ static Value *attend(Rewrite *r, Node *n, const Heads *a, const Attention *own)
     return y ? y->out[0] : NULL;
 }
 
-/* Rows row .. of heads head .., as one matrix of the result's rows. */
+/* Builds rows row .. of heads head .., as one matrix of the result's rows. */
 static Value *piece(Rewrite *r, Node *n, const Heads *a, const Attention *f, const Cut *c,
                     int64_t head, int64_t row)
 {
@@ -261,7 +263,7 @@ static Value *open_mask(Rewrite *r, Node *n, Value *mask, int64_t head, int64_t 
     return has_heads ? part(r, n, mask, mask->type.rank - 3, head, run) : mask;
 }
 
-/* Heads head .. head + run - 1 along the axis of heads. */
+/* Builds heads head .. head + run - 1 along the axis of heads. */
 static Value *open_piece(Rewrite *r, Node *n, const Heads *a, int64_t head, int64_t run)
 {
     int64_t axis = a->of.q->type.rank - 3, shared = run > a->groups ? run / a->groups : 1;

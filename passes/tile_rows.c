@@ -98,7 +98,7 @@ static int64_t least_channels(const Weighted *conv)
     return taps > 1 && conv->groups == 1 ? LEAST_WINDOWED : LEAST_CHANNELS;
 }
 
-/* Blocks that leave a kernel enough to do. */
+/* Returns the most blocks that leave the kernel of a node enough to do. */
 static int64_t blocks_of_node(const Node *n, int64_t rows, RowSplit u)
 {
     Weighted w;
@@ -181,7 +181,9 @@ static void start_run(Rows *s, int t, int64_t rows, Open *now)
     PUSH(s->tmp, s->run, s->n_runs, one);
 }
 
-/* A node asks for all sizes but the last, and for the first that is not 1. */
+/* Finds runs of nodes that can be computed in blocks of rows.  For each node two numbers of rows
+ * are tried: the product of all sizes of its result but the last, and the first size that is not
+ * 1. */
 static void find_runs(Rows *s)
 {
     Open open[2] = {{.n = 0}, {.n = 0}};
@@ -284,7 +286,7 @@ static void find_bases(Rows *s, Run *run)
     }
 }
 
-/* The least that each step needs, and the run in which it does. */
+/* Finds the least memory that each step needs, and the run in which it needs that. */
 static void find_goal(Rows *s)
 {
     int64_t *least = NEW(s->tmp, int64_t, s->n + 2);
@@ -307,7 +309,7 @@ static void find_goal(Rows *s)
 
 /* -- segments -------------------------------------------------------------------------------- */
 
-/* The part of the run around t, behind `from`, whose ends let the goal be met. */
+/* Returns the part of a run around t, behind `from`, whose ends let the goal be met. */
 static Segment segment_at(const Rows *s, const Run *run, int t, int from)
 {
     int64_t room = s->goal - block_bytes(s, run, t, run->blocks);
@@ -380,7 +382,7 @@ static Type piece_type(const Piece *b, const Value *v, RowSplit *u)
     return block_type(b->s->g->program, v->type, *u, b->to - b->from);
 }
 
-/* A run of a constant's bytes, where it lies. */
+/* Returns a run of a constant's bytes, over the same bytes. */
 static Value *const_piece(const Piece *b, Value *v, Type t)
 {
     assert(type_bytes(v->type) % b->m->rows == 0);
@@ -414,7 +416,7 @@ static Value *slice_of(const Piece *b, Value *v)
              : NULL;
 }
 
-/* The piece of v; of a value from outside, a slice that the block shares. */
+/* Returns the piece of v; of a value from outside it is a slice that the block shares. */
 static Value *piece_of(const Piece *b, Value *v)
 {
     Rows *s = b->s;
@@ -435,7 +437,8 @@ static Value *whole(const Piece *b, const Node *n, Value *x, RowSplit u)
     return has_rows ? build_view(&b->s->r, b->at, x, x->type.dim + first, x->type.rank - first) : x;
 }
 
-/* Axes as they are counted in a block: those in front are gone, and a permute leaves them. */
+/* Sets the axes of a copy as they are counted in a block.  The axes in front are gone, and a
+ * permute leaves them out. */
 static void set_axes(Node *copy, const Node *n, RowSplit u)
 {
     int at = access_axes(n), rank = first_operand(n)->type.rank, count = 0;
@@ -533,8 +536,9 @@ static Results results_of(Rows *s, const Segment *m)
     return all;
 }
 
-/* Every other segment runs from the last block to the first.  So what is written can take the
- * place of what has died, upwards in one segment and downwards in the next. */
+/* Builds the blocks of a segment.  Every other segment runs from the last block to the first: then
+ * what is written can take the place of what has died, upwards in one segment and downwards in the
+ * next. */
 static bool make_blocks(Rows *s, const Segment *m, Results *all)
 {
     int64_t rows = block_rows(m), n = (m->rows + rows - 1) / rows;

@@ -33,7 +33,7 @@ static Value *widened(Rewrite *r, Node *n, Value *v, Value **wide)
     return wide[v->index];
 }
 
-/* A result of `made` in f32 and, rounded, in the place of n's. */
+/* Adds a result in f32 to `made`.  Rounded, it takes the place of n's result i. */
 static bool round_result(Rewrite *r, Node *n, int i, Node *made)
 {
     Type t = n->out[i]->type;
