@@ -53,6 +53,7 @@ typedef struct EtcScores {
     int64_t query, n, key, n_key; /* now it holds n rows from `query`, n_key keys from `key` */
 } EtcScores;
 
+/* Divides `work` among the parts of a tile, and chooses how many rows and keys the tile holds. */
 ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
 {
     EtcScores t;
@@ -77,6 +78,7 @@ ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
     return t;
 }
 
+/* Computes y = x * scale for m rows of n floats.  Rows are x_row and y_row floats apart. */
 ETC_INLINE void etc_scale_rows(const float *x, int64_t x_row, float *y, int64_t y_row, int64_t m,
                                int64_t n, float scale)
 {
@@ -161,6 +163,7 @@ ETC_INLINE void etc_scores_mask(const EtcAttention *g, const EtcMask *mask, cons
     }
 }
 
+/* Computes the tile's scores, with bias and mask. */
 ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const float *q,
                            const float *k, EtcScores *t)
 {
@@ -235,6 +238,7 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
 /* The three steps, each of which runs over all keys: the rows' maxima, their sums, the output. */
 typedef enum EtcStep { ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
 
+/* Does one step for row i of the tile.  is_fresh: its scores were computed again before this. */
 ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep step, int64_t i,
                                   int is_fresh)
 {
@@ -276,6 +280,8 @@ ETC_INLINE void etc_attention_step(const EtcAttention *g, const EtcMask *mask, c
     } while (t->key < seen);
 }
 
+/* Computes y[n_q][d_v] from q[n_q][d], k[n_k][d] and v[n_k][d_v], whose rows may have gaps between
+ * them.  y overlaps no operand.  work: ETC_ATTENTION_PANEL bytes and g->room floats. */
 ETC_OUTLINE void etc_attention_f32(const float *q, const float *k, const float *v,
                                    const EtcMask *mask, float *y, const EtcAttention *g, void *work)
 {

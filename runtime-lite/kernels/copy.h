@@ -9,6 +9,7 @@ typedef struct EtcCopy {
     int64_t dim[16], y[16], x[16]; /* the sizes, none 0; the strides of y and x in elements */
 } EtcCopy;
 
+/* Copies n elements of `size` bytes each.  Both steps are in bytes. */
 ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n, int64_t y_step,
                              int64_t x_step, size_t size)
 {

@@ -51,6 +51,8 @@ typedef struct EtcFftPlan {
 /* -- plans ----------------------------------------------------------------------------------------
  * A row that is transformed in a lane has at most 4096 elements; the largest radix is 31. */
 
+/* Plans the steps for length n, or those of the convolution with a chirp if n has a prime factor
+ * above 31. */
 ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
 {
     int64_t rest = n;
@@ -314,6 +316,7 @@ ETC_OUTLINE void etc_fft_times(float *x, const float *w, int64_t n, int64_t re)
     }
 }
 
+/* Sets elements from .. to - 1 of x to 0. */
 ETC_INLINE void etc_fft_clear(float *x, int64_t from, int64_t to)
 {
     for (int64_t i = 2 * from; i < (2 * to); i++) {
@@ -321,6 +324,9 @@ ETC_INLINE void etc_fft_clear(float *x, int64_t from, int64_t to)
     }
 }
 
+/* Transforms the rows in the lanes of a; b is the second buffer.  Returns the buffer with the
+ * results.  re: the place of the real part in an element, 0, or ETC_LANES for a backward
+ * transform. */
 ETC_OUTLINE float *etc_fft_lanes(const EtcFftLine *l, float *a, float *b, int64_t re)
 {
     if (l->m == l->n) {
@@ -360,9 +366,9 @@ ETC_OUTLINE void etc_fft_set_chirp(const EtcFftPlan *p, const EtcFftLine *l)
     }
 }
 
-/* -- lanes filled and emptied
- * --------------------------------------------------------------------- Lane i of vector (k *
- * pair) + c is x[at[i] + (k * step) + c], for n elements k of `pair` floats. */
+/* -- lanes filled and emptied --------------------------------------------------------------------
+ * Lane i of vector (k * pair) + c is x[at[i] + (k * step) + c], for n elements k of `pair` floats.
+ */
 
 /* Returns whether the elements of the lanes are adjacent in memory. */
 ETC_INLINE int etc_fft_beside(const int64_t *at, int64_t pair)
@@ -374,6 +380,7 @@ ETC_INLINE int etc_fft_beside(const int64_t *at, int64_t pair)
     return is;
 }
 
+/* Fills the lanes at `to` from x. */
 ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, int64_t pair,
                               int64_t n, float *to)
 {
@@ -534,6 +541,7 @@ ETC_INLINE void etc_fft_places(const EtcFft *g, int64_t row, int64_t n, int64_t 
     }
 }
 
+/* Transforms rows row .. row + ETC_LANES - 1 of the tensor, one per lane. */
 ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const EtcFftPlan *p,
                               int64_t row)
 {
@@ -658,6 +666,7 @@ ETC_INLINE void etc_fft_rows(float *y, int64_t step, int64_t pair, int64_t count
     }
 }
 
+/* Transforms one row of the tensor, which is split into a matrix. */
 ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const EtcFftPlan *p,
                             int64_t row)
 {
@@ -678,6 +687,7 @@ ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const Etc
 
 /* -- whole tensors ----------------------------------------------------------------------------- */
 
+/* Returns the start of *work, and moves *work n floats on. */
 ETC_INLINE float *etc_fft_take(float **work, int64_t n)
 {
     float *at = *work;

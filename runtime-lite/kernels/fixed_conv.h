@@ -290,6 +290,7 @@ typedef struct EtcMcuResize {
     const int32_t *row, *column;
 } EtcMcuResize;
 
+/* Copies to each element of y the element of x that g->row and g->column name. */
 ETC_OUTLINE void etc_mcu_nearest_bytes(const void *x, void *y, const EtcMcuResize *g)
 {
     const uint8_t *plane = (const uint8_t *)x;
@@ -312,6 +313,7 @@ ETC_INLINE int32_t etc_mcu_between(const uint8_t *row, const int32_t *column, in
     return ((row[at] ^ flip) * (2048 - part)) + ((row[next] ^ flip) * part);
 }
 
+/* Interpolates each element of y between four of x, and rounds halves up. */
 ETC_OUTLINE void etc_mcu_linear_bytes(const void *x, void *y, const EtcMcuResize *g)
 {
     const uint8_t *plane = (const uint8_t *)x;

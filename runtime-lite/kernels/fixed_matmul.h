@@ -17,6 +17,8 @@ typedef struct EtcByteMatmul {
     int32_t by, zero, lo, hi;     /* by: below 2^30; zero, lo, hi: y's zero point and range */
 } EtcByteMatmul;
 
+/* Computes all batches, which lie one behind the other in x, w and y.  The bytes of y are int8 or
+ * uint8, as lo and hi say. */
 ETC_OUTLINE void etc_matmul_i8(const void *x, const void *w, void *y, const EtcByteMatmul *g)
 {
     const uint8_t *row = (const uint8_t *)x, *matrix = (const uint8_t *)w;

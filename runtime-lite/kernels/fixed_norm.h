@@ -94,6 +94,8 @@ ETC_INLINE void etc_norm_row(const uint8_t *x, uint8_t *y, const EtcByteNorm *q,
     }
 }
 
+/* Normalizes q->rows rows of q->n bytes.  The channels of a row follow those of the row before, and
+ * begin again after the last one. */
 ETC_OUTLINE void etc_norm_i8(const void *x, void *y, const EtcByteNorm *q)
 {
     const uint8_t *row = (const uint8_t *)x;

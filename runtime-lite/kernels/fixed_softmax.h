@@ -24,6 +24,7 @@ typedef struct EtcByteSoftmax {
     int32_t x_flip;       /* 0x80 for int8, 0 for uint8 */
 } EtcByteSoftmax;
 
+/* Returns the entry for an element that is `below` less than the largest one of its row. */
 ETC_INLINE uint32_t etc_byte_power(const EtcByteSoftmax *q, int32_t below)
 {
     return (below < q->count) ? (uint32_t)q->table[below] : 0;

@@ -89,6 +89,8 @@ ETC_OUTLINE void etc_row_by_columns(const float *a, const float *b, const float 
 /* The most rows of a for which b is not packed on a CPU without vectors. */
 #define ETC_FEW_ROWS 6
 
+/* Computes y[m][n] as above.  bias: n floats, or NULL.  y overlaps no operand.  work:
+ * ETC_WORK_BYTES, which are not used if b is in blocks. */
 ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bias, float *y,
                                 const EtcMatmul *g, void *work)
 {

@@ -92,6 +92,7 @@ ETC_INLINE void etc_unpack(const EtcPackedWeight *w, const EtcPacked *g, int64_t
     }
 }
 
+/* Computes y with weights that are converted to floats in `panel`, ETC_KB rows at a time. */
 ETC_INLINE void etc_packed_panels(const float *x, const EtcPackedWeight *w, const float *bias,
                                   float *y, const EtcPacked *g, float *panel, int bits)
 {
@@ -163,6 +164,7 @@ ETC_INLINE void etc_packed_columns(const float *x, const EtcPackedWeight *w, con
     }
 }
 
+/* Computes y for one row of x, with weights that are converted in registers. */
 ETC_INLINE void etc_packed_row(const float *x, const EtcPackedWeight *w, const float *bias,
                                float *y, const EtcPacked *g, int bits)
 {
@@ -192,12 +194,14 @@ ETC_OUTLINE void etc_packed_i4(const float *x, const EtcPackedWeight *w, const f
     etc_packed(x, w, bias, y, g, work, 4);
 }
 
+/* Computes the same with weights of 8 bits. */
 ETC_OUTLINE void etc_packed_i8(const float *x, const EtcPackedWeight *w, const float *bias,
                                float *y, const EtcPacked *g, void *work)
 {
     etc_packed(x, w, bias, y, g, work, 8);
 }
 
+/* Computes the same with weights that are halves. */
 ETC_OUTLINE void etc_packed_f16(const float *x, const EtcPackedWeight *w, const float *bias,
                                 float *y, const EtcPacked *g, void *work)
 {

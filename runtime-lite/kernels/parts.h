@@ -17,7 +17,7 @@ typedef struct EtcCall {
     int64_t grain; /* each part begins at a multiple of it */
 } EtcCall;
 
-/* What runs parts: run(pool, part, argument, n) calls part(argument, i) for i = 0 .. n - 1. */
+/* Runs parts: run(pool, part, argument, n) calls part(argument, i) for i = 0 .. n - 1. */
 typedef struct EtcWorkers {
     void (*run)(void *pool, void (*part)(void *argument, int32_t i), void *argument, int32_t n);
     void *pool;
@@ -48,6 +48,8 @@ ETC_INLINE void etc_part(void *argument, int32_t i)
     }
 }
 
+/* Computes all rows of a call in w->n parts, which w->run may run at once.  One part runs on this
+ * thread. */
 ETC_OUTLINE void etc_split(const EtcWorkers *w, const EtcCall *call)
 {
     EtcSplit s = {call, w, w->n};
@@ -87,8 +89,8 @@ ETC_INLINE void etc_matmul_near(const EtcBlock *block, const EtcMatmul *g, int64
     }
 }
 
-/* etc_matmul_f32 for some columns of y, whose rows are y_row floats apart.  b is in blocks.  The
- * terms of a row of a are a_step floats apart. */
+/* Computes what etc_matmul_f32 does, for some columns of y, whose rows are y_row floats apart.  b
+ * is in blocks.  The terms of a row of a are a_step floats apart. */
 ETC_OUTLINE void etc_matmul_steps(const float *a, int64_t a_step, const float *b, const float *bias,
                                   float *y, const EtcMatmul *g, int64_t y_row)
 {
@@ -115,7 +117,7 @@ ETC_OUTLINE void etc_matmul_steps(const float *a, int64_t a_step, const float *b
     }
 }
 
-/* The same for terms without gaps. */
+/* Computes the same for terms without gaps. */
 ETC_OUTLINE void etc_matmul_part(const float *a, const float *b, const float *bias, float *y,
                                  const EtcMatmul *g, int64_t y_row)
 {

@@ -33,6 +33,8 @@ ETC_INLINE void etc_store_apart(float *y, int64_t stride, int64_t n, EtcF v)
     }
 }
 
+/* Computes the softmax, or with is_log the log_softmax, of n floats, which are `stride` floats
+ * apart in x and in y. */
 ETC_OUTLINE void etc_softmax_f32(const float *x, float *y, int64_t n, int64_t stride, int is_log)
 {
     float part[ETC_SUM_BLOCK];

@@ -14,6 +14,7 @@ typedef struct EtcTable {
     int32_t bits, is_u8; /* 4 or 8; is_u8 1: numbers of 8 bits are 0 to 255, 0: they are signed */
 } EtcTable;
 
+/* Converts the n numbers of a row to floats.  zero: NULL if all zero points are 0. */
 ETC_INLINE void etc_table_row(const uint8_t *q, const float *scale, const float *zero, float *y,
                               const EtcTable *g)
 {
