@@ -56,7 +56,7 @@ bool emit_view(Function *f, const Node *n, Clamp clamp)
     return copy_as(f, n, DIM(0), stride);
 }
 
-/* The bytes of a tensor as elements of another dtype. */
+/* Prints a copy of the bytes of a tensor, which are elements of another dtype then. */
 bool emit_bits(Function *f, const Node *n, Clamp clamp)
 {
     const Value *x = arg_value(n, "self"), *y = n->out[0];

@@ -56,8 +56,8 @@ static size_t break_at(const char *s, size_t len)
     return len <= 100 ? 0 : at;
 }
 
-/* Preprocessor lines and lines that begin with '*' are not broken.  A comment in code must not be
- * longer than a line. */
+/* Prints lines of code, broken at 100 columns.  Preprocessor lines and lines that begin with '*'
+ * are not broken, so a comment in code must not be longer than a line. */
 void put_wrapped(Text *t, const char *s)
 {
     while (*s) {
@@ -75,7 +75,8 @@ void put_wrapped(Text *t, const char *s)
     }
 }
 
-/* The text may be a name of the user's model, so it is escaped and may be cut. */
+/* Prints a text within a comment.  It may be a name of the user's model, so it is escaped and may
+ * be cut. */
 void put_comment(Text *t, const char *s)
 {
     enum { MOST = 100 };
