@@ -693,6 +693,9 @@ static bool emit_source(const CSource *s, CFiles *out)
     put_build(e, &t, weight_files(s, out));
     put(&t, " */\n\n");
     put_include(e, out, &t);
+    if (!has_variants(e)) /* an earlier run with the same name may have left files of variants */
+        put(&t, "#if !defined(%s_VARIANT) /* %s_avx2.c of another run is empty */\n\n",
+            e->upper, e->file);
     if (e->o->freestanding)
         put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
     put_target(&t, e->target);
@@ -701,6 +704,7 @@ static bool emit_source(const CSource *s, CFiles *out)
         put_n(&t, constants.s, constants.n);
     put_wrapped(&t, code.s);
     put_target_end(&t, e->target);
+    put(&t, has_variants(e) ? "" : "\n#endif\n");
     c_file(s->a, out, ".c", &t);
     return true;
 }

@@ -141,6 +141,13 @@ refuses_headers_of_other_runs() {
     cp two.c own.c && emit "$data/cnn_digits/model.pt2" --main --parallel 2 -o two.c && cmp two.c own.c && cc -fsyntax-only two.c
 }
 
+# What is left of a run for any CPU does not disturb one CPU's file of the same name.
+ignores_variants_of_other_runs() {
+    emit "$data/cnn_digits/model.pt2" --main -o left.c && cp left_avx2.c old.c &&
+        emit "$data/cnn_digits/model.pt2" --main --target "$1" -o left.c && cmp old.c left_avx2.c &&
+        cc -O1 -Wall -Werror -o left left*.c -lm && runs together left "$(input_of full)" && diff -r together apart_full
+}
+
 tells_all_and_writes_nothing() { # a fault of each model is told
     printf 'program "a" stage core method @f(%%x: f32[2]) { %%y = aten.nothing.default(%%x) : f32[2] return %%y }' >bad.etir
     ! "$etc" emit-c --model a=bad.etir --model b=missing.etir -o none.c 2>err
@@ -161,5 +168,8 @@ check "the same with weights in files" mixed_with_incbin
 check "two of them built by CMake" built_by_cmake
 check "two models with states" states_are_apart
 check "headers of other runs are refused" refuses_headers_of_other_runs
+for target in host cortex-m4; do
+    check "variants of other runs are ignored by $target" ignores_variants_of_other_runs $target
+done
 check "faults of all models are told" tells_all_and_writes_nothing
 finish 1
