@@ -61,8 +61,8 @@ static bool set_value(Search *s, const QuantReport *r)
     }
     const int one = s->recipe->output;
     if (one > r->n_outputs)
-        return diag_error(s->diag, loc, "has %d outputs, counted from 0: there is no output %d",
-                          r->n_outputs, one - 1);
+        return diag_error(s->diag, loc, "has no output %d: they count from 0, and their number is %d",
+                          one - 1, r->n_outputs);
     const Difference *of = one ? &r->output[one - 1] : &r->outputs;
     if (!of->n)
         return diag_error(s->diag, loc, "has no outputs of floats to which a budget applies");

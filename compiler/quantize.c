@@ -230,8 +230,9 @@ bool command_quantize(const Options *o, Arena *a, Diag *d)
     if (ok)
         checkpoint_remove(o);
     if (ok && !o->quiet)
-        say(stderr, "%s: ranges of %d values over %d samples\n", o->statistics,
-                statistics_count(p->session->quant->seen), p->session->quant->samples->n);
+        say(stderr, "%s: ranges of %d values over %d sample%s\n", o->statistics,
+            statistics_count(p->session->quant->seen), p->session->quant->samples->n,
+            p->session->quant->samples->n == 1 ? "" : "s");
     out_discard(&out);
     return ok;
 }

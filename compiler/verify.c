@@ -362,8 +362,8 @@ static bool budget_applies(const Verify *v, const Recipe *r)
 {
     const Loc loc = {.file = v->model.model};
     if (r->output > v->graph->n_out)
-        return diag_error(v->diag, loc, "has %d outputs, counted from 0: there is no output %d",
-                          v->graph->n_out, r->output - 1);
+        return diag_error(v->diag, loc, "has no output %d: they count from 0, and their number is %d",
+                          r->output - 1, v->graph->n_out);
     int i = r->output ? r->output - 1 : 0;
     if (!v->graph->n_out || !v->out[i].d.n)
         return diag_error(v->diag, loc, "has no output to which a budget applies");
@@ -405,8 +405,8 @@ static bool judge(const Verify *v)
                "differs from '%s' by more than %g + %g * |x|: %s", v->model.model, v->atol, v->rtol,
                first_text(v));
     if (!v->o->max_drop && !has_other_sizes(v))
-        diag_note(v->diag, "a quantized file always differs; judge it with --max-drop, for example "
-                           "cosine=0.01");
+        diag_note(v->diag, "a quantized file always differs; judge it with `etc verify --max-drop`, for "
+                           "example cosine=0.01");
     return false;
 }
 

@@ -97,7 +97,7 @@ Test(quantizing, statistics_have_no_products)
     ok("quantize " MLP SAMPLES "--statistics s.txt -q");
     Result r = ok("compile " MLP "--statistics s.txt -o a.pte -q");
     cr_expect(strstr(r.err, "s.txt: warning: has no products of operands: ") &&
-                  strstr(r.err, "without gptq; give the samples (--calibrate) for it"),
+                  strstr(r.err, "without gptq, for which a compile needs samples (--calibrate)"),
               "%s", r.err);
     r = ok("compile " MLP SAMPLES "-o b.pte -q");
     cr_expect_str_eq(r.err, "");
