@@ -35,8 +35,8 @@ static bool models_agree(const Check *p)
                          name, name);
         for (int k = 0; k < i; k++)
             if (!strcasecmp(name, o->part[k].name))
-                return usage(p, "--model %s= and --model %s=: both would be named %s_run",
-                             o->part[k].name, name, name);
+                return usage(p, "--model %s= and --model %s=: names must differ in more than case",
+                             o->part[k].name, name);
     }
     return true;
 }

@@ -132,7 +132,7 @@ static const struct {
     {"emit-c m.pt2 -o src/x.c --main --build-files arduino", "a second main function"},
     {"emit-c --model a -o x.c", "--model a is not NAME=FILE"},
     {"emit-c m.pt2 --model a=n.pt2 -o x.c", "MODEL 'm.pt2' and --model: one or the other"},
-    {"emit-c --model a=n.pt2 --model A=n.pt2 -o x.c", "both would be named A_run"},
+    {"emit-c --model a=n.pt2 --model A=n.pt2 -o x.c", "names must differ in more than case"},
     {"emit-c --model a-b=n.pt2 -o x.c", "no function can be named a-b_run"},
     {"emit-c --model etc_b=n.pt2 -o x.c", "no function can be named etc_b_run"},
     {"emit-c --model a=n.pt2 --recipe int8 --model b=n.pt2 --calibrate s.npy -o x.c",
