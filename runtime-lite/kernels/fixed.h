@@ -3,11 +3,12 @@
  * A sum starts from a number that includes its channel's bias and the correction for x's zero
  * point.  It is exact in 32 bits.  It becomes y with one rounding, halves up:
  *
- *   y = floor(sum * by / 2^32 + 1/2) + zero point of y, clamped to y's range
+ *   y = floor(sum * m / 2^31 + 1/2) + zero point of y, clamped to y's range
  *
- * where `by` is scale of x * scale of the channel / scale of y, times 2^32; it is an even number
- * below 2^31.  This is TFLite's arithmetic with one rounding instead of two.  All instruction sets
- * give the same bits, and so does the plain C that other machines compile.
+ * where m, which is below 2^30, is the integer nearest to 2^31 * scale of x * scale of the channel /
+ * scale of y.  `by` is m in mcu_mve.h, and 2 m in the others, which shift by 32 bits.  This is
+ * TFLite's arithmetic with one rounding instead of two.  All instruction sets give the same bits,
+ * and so does the plain C that other machines compile.
  *
  * Each instruction set has a header mcu_*.h, which the target's row names.  Each header defines:
  *
@@ -40,7 +41,7 @@
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcMcu {
-    const int32_t *start, *by; /* for each channel: the initial sum, the factor */
+    const int32_t *start, *by; /* for each channel: the initial sum, the factor as above */
     int32_t zero, lo, hi;      /* y's zero point and range, for signed bytes */
     uint32_t x_flip, y_flip;   /* 0, or 0x80808080 to flip the sign bits of the bytes */
 } EtcMcu;

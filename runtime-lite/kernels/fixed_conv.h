@@ -364,7 +364,7 @@ typedef struct EtcMcuMatmul {
     int32_t step, next;       /* bytes of w from row to row, from column to column */
     int32_t w_flip;           /* 0x80 if w is uint8 */
     int32_t x_zero, w_zero;   /* x's zero point as linear layers read x; w's for signed bytes */
-    int32_t by;
+    int32_t by;               /* the factor of fixed.h */
     int32_t channels, terms, add; /* the blocks of a linear layer's weights; added to each weight */
 } EtcMcuMatmul;
 

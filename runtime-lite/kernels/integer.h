@@ -46,6 +46,7 @@ ETC_INLINE int32_t etc_x_shift(const EtcInteger *q)
     return (q->x_is_signed != 0) ? 128 : 0;
 }
 
+/* Returns the bits to flip in a byte of x, which adds etc_x_shift to it. */
 ETC_INLINE uint8_t etc_x_flip(const EtcInteger *q)
 {
     return (etc_x_shift(q) != 0) ? 0x80 : 0;
@@ -62,6 +63,8 @@ ETC_INLINE int32_t etc_x_zero(const EtcInteger *q, int64_t i)
     return (int32_t)etc_min_i64(etc_max_i64(at, lo), lo + 255);
 }
 
+/* Returns x's scale for row i if it is computed at run time.  Otherwise returns 1, as the scales of
+ * the channels include it. */
 ETC_INLINE float etc_x_scale(const EtcInteger *q, int64_t i)
 {
     const int64_t at = (q->has_rows != 0) ? i : 0;
@@ -96,6 +99,7 @@ ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
     }
 }
 
+/* Sets n bytes to v, without a call of memset for few bytes. */
 ETC_INLINE void etc_byte_fill(uint8_t *y, uint8_t v, int64_t n)
 {
     if (n >= 4) {

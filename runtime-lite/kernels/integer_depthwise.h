@@ -22,6 +22,7 @@ typedef struct EtcPictures {
     int32_t *sums;       /* [output rows][pitch] */
 } EtcPictures;
 
+/* Returns the columns of a picture: those of y, and those that the last window needs more. */
 ETC_INLINE int64_t etc_picture_pitch(const EtcConv *g)
 {
     return g->ow + (((g->kw - 1) * g->dw) / g->sw);
@@ -36,12 +37,15 @@ ETC_INLINE int64_t etc_picture_size(const EtcConv *g, int64_t rows)
     return n + (n % 2); /* the sums that follow are aligned to 4 bytes */
 }
 
+/* Returns the bytes of all pictures that `rows` output rows read, and of the sums of these rows. */
 ETC_INLINE int64_t etc_picture_bytes(const EtcConv *g, int64_t rows)
 {
     return (g->sh * g->sw * etc_picture_size(g, rows) * 2) +
            (((rows * etc_picture_pitch(g)) + (2 * ETC_LANES)) * 4);
 }
 
+/* Returns whether a group, with one input channel and less than four output channels, is computed
+ * from pictures.  At least one output row of them fits into ETC_WORK_BYTES. */
 ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
 {
     return (g->ic == 1) && (g->oc < 4) && (g->kh <= 255) && (g->kw <= 255) && (g->sh <= 8) &&
@@ -57,6 +61,7 @@ typedef struct EtcToShorts {
     int16_t flip, zero;
 } EtcToShorts;
 
+/* Returns how a run of n bytes is converted, or of eight if n is larger. */
 ETC_INLINE EtcToShorts etc_to_shorts(const EtcInteger *q, int64_t n)
 {
     const EtcEight lane = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -66,6 +71,7 @@ ETC_INLINE EtcToShorts etc_to_shorts(const EtcInteger *q, int64_t n)
     return f;
 }
 
+/* Converts eight bytes. */
 ETC_INLINE void etc_picture_eight(const uint8_t *x, const EtcToShorts *f, int16_t *to)
 {
     const EtcEight v = ((etc_widen_eight(x) ^ f->flip) - f->zero) & f->keep;
