@@ -56,14 +56,15 @@ static void put_table(Text *t, const char *kind, Value *const *v, int n)
 {
     put(t, "static const Port %s[%d] = {", kind, n ? n : 1);
     for (int i = 0; i < n; i++) {
-        put(t, "\n    {\"%s\", ", c_identifier(t->a, v[i]->name));
-        if (port_is_tensor(v[i]))
-            put(t, "\"%s\", %d, NULL},", npy_type(v[i]->type.dtype),
+        put(t, "\n    {\"%s\", \"", c_identifier(t->a, v[i]->name));
+        if (port_is_tensor(v[i])) {
+            put_type_comment(t, v[i]->type);
+            put(t, "\", \"%s\", %d, NULL},", npy_type(v[i]->type.dtype),
                 v[i]->type.rank > 0 ? v[i]->type.rank : 0);
-        else
-            put(t, "NULL, 0, %s},", v[i]->literal ? literal_text(t->a, v[i]->literal) : "NULL");
+        } else
+            put(t, "fixed\", NULL, 0, %s},", v[i]->literal ? literal_text(t->a, v[i]->literal) : "NULL");
     }
-    put(t, n ? "\n};\n" : "{NULL, \"u1\", 0, NULL}};\n");
+    put(t, n ? "\n};\n" : "{NULL, NULL, \"u1\", 0, NULL}};\n");
 }
 
 /* -- sizes ------------------------------------------------------------------------------------- */
@@ -312,6 +313,20 @@ static const char main_text[] =
     "    }\n"
     "}\n"
     "\n"
+    "/* Prints the flags and inputs, and ends the program. */\n"
+    "static void print_help(const char *program)\n"
+    "{\n"
+    "    (void)printf(\"usage: %s [--input FILE.npy ...] [--next ...] [--output-dir DIR]THREADS_USAGE\\n\"\n"
+    "                 \"  --input FILE.npy  the next input; value:NUMBER for a number\\n\"\n"
+    "                 \"  --next            another call, whose inputs follow\\n\"\n"
+    "                 \"  --output-dir DIR  writes outputs as DIR/output_0.npy ...; else they are printed\\n\",\n"
+    "                 program);\n"
+    "    for (int i = 0; i < N_IN; i++) {\n"
+    "        (void)printf(\"input %d: %s %s\\n\", i, input[i].name, input[i].is);\n"
+    "    }\n"
+    "    exit(0);\n"
+    "}\n"
+    "\n"
     "static int is_flag(const char *word, const char *flag)\n"
     "{\n"
     "    return strcmp(word, flag) == 0;\n"
@@ -327,6 +342,9 @@ static const char main_text[] =
     "    (void)memset(out, 0, sizeof out);\n"
     "    for (int i = 1; i < argc; i++) {\n"
     "        n_calls += is_flag(argv[i], \"--next\");\n"
+    "        if (is_flag(argv[i], \"--help\")) {\n"
+    "            print_help(argv[0]);\n"
+    "        }\n"
     "        if (is_flag(argv[i], \"--output-dir\") && ((i + 1) < argc)) {\n"
     "            dir = argv[i + 1];\n"
     "        }START_THREADS\n"
@@ -355,7 +373,7 @@ static const char main_text[] =
     "            number++;\n"
     "            n_in = 0;\n"
     "        } else TAKE_THREADS{\n"
-    "            stop(\"unknown or without a value; known: --input, --next, --output-dirOTHER_FLAGS\", argv[i]);\n"
+    "            stop(\"unknown or without a value; known: --input, --next, --output-dir, --helpOTHER_FLAGS\", argv[i]);\n"
     "        }\n"
     "    }\n"
     "    return 0;\n"
@@ -389,6 +407,11 @@ static void put_threads_flag(Emit *e, Text *t)
             "            i++;\n        } else ");
 }
 
+static void put_threads_usage(Emit *e, Text *t)
+{
+    put(t, e->o->parallel ? " [--threads N]" : "");
+}
+
 static void put_other_flags(Emit *e, Text *t)
 {
     put(t, e->o->parallel ? ", --threads" : "");
@@ -414,9 +437,10 @@ static void put_main(Emit *e, Text *t)
     static const struct {
         const char *word;
         void (*put)(Emit *e, Text *t);
-    } part[] = {{"GRAB_MEMORY", put_grab},         {"START_THREADS", put_start},
-                {"INIT_STATE", put_init},          {"MEMORY", put_memory},
-                {"TAKE_THREADS", put_threads_flag}, {"OTHER_FLAGS", put_other_flags}};
+    } part[] = {{"THREADS_USAGE", put_threads_usage}, {"GRAB_MEMORY", put_grab},
+                {"START_THREADS", put_start},         {"INIT_STATE", put_init},
+                {"MEMORY", put_memory},               {"TAKE_THREADS", put_threads_flag},
+                {"OTHER_FLAGS", put_other_flags}};
     const char *from = main_text;
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         const char *at = strstr(from, part[i].word);

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 typedef struct Port {
-    const char *name;
-    const char *type; /* of a .npy file, without the byte order: "f4" */
+    const char *name, *is; /* "f32[1,3,224,224]" */
+    const char *type;      /* of a .npy file, without the byte order: "f4" */
     int rank;
     const char *fixed; /* what an input always is; NULL where it is not */
 } Port;

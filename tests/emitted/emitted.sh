@@ -136,6 +136,11 @@ prints_as_run() { # model
         "$etc" run "$1" $arguments --next $arguments | cmp - "$out/printed"
 }
 
+helps() { # model folder
+    "$out/exe" --help >"$out/help" && grep -q '^usage: ' "$out/help" &&
+        [ "$(grep -c '^input [0-9]*: [a-z0-9_]* [a-z0-9]*\[' "$out/help")" -eq "$(ls "$1"/input_*.npy | wc -l)" ]
+}
+
 # -- parts -----------------------------------------------------------------------------------
 
 torch_agrees() { # model folder, case folder
@@ -181,6 +186,7 @@ model() { # folder
     have g++ && check "$name: g++ -std=c++11" cplusplus
     check "$name: gcc -std=c99 -O2, strict, all files" build_and_run "gcc -std=c99 -O2 $strict" "$all" || return
     check "$name: prints what etc run prints" prints_as_run "$1/model.pt2"
+    check "$name: --help lists the inputs" helps "$1"
     for c in "$1" "$1"/case*; do
         [ -d "$c" ] && check "$name: torch's outputs of ${c##*/}" torch_agrees "$1" "$c"
     done
