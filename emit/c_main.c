@@ -471,6 +471,14 @@ static bool put_body(Emit *e, Text *t)
     return true;
 }
 
+/* Inputs without axes have no size to check. */
+static void put_stop_size(Text *t)
+{
+    put(t, "static void stop_size(const char *name, int axis, int64_t size, const char *want)\n{\n"
+        "    (void)fprintf(stderr, \"error: %%s: dimension %%d is %%lld, expected %%s\\n\", name, axis,\n"
+        "                  (long long)size, want);\n    exit(1);\n}\n\n");
+}
+
 bool emit_main(Emit *e, CFiles *out)
 {
     Text t = {.a = e->a}, body = {.a = e->a};
@@ -482,6 +490,8 @@ bool emit_main(Emit *e, CFiles *out)
     if (strstr(body.s, "etc_")) /* sizes may use floordiv, mod, max, min of core.h */
         put_chunks(&t, &body, e->target, e->target->work_bytes);
     put_program(&t, "main_program.h");
+    if (strstr(body.s, "stop_size"))
+        put_stop_size(&t);
     put_n(&t, body.s, body.n);
     Text wrapped = {.a = e->a};
     put_wrapped(&wrapped, t.s);

@@ -30,13 +30,6 @@ static void stop(const char *what, const char *which)
     exit(1);
 }
 
-static void stop_size(const char *name, int axis, int64_t size, const char *want)
-{
-    (void)fprintf(stderr, "error: %s: dimension %d is %lld, expected %s\n", name, axis,
-                  (long long)size, want);
-    exit(1);
-}
-
 /* Allocates at least a byte, so the result is never NULL.  The memory is never freed. */
 static void *grab(int64_t bytes)
 {
