@@ -380,20 +380,28 @@ ETC_INLINE EtcF etc_vrem(EtcF x, EtcF p)
     return y;
 }
 
-/* Returns x^(p + q) within 0.501.  q is what p lacks of the exponent, because models have
- * exponents in double. */
-ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
+/* Returns x^p within 0.501. */
+ETC_INLINE EtcF etc_vpower(EtcF x, EtcF p)
 {
     EtcF y = x;
     for (int i = 0; i < ETC_LANES; i++) {
-        y[i] = (float)etc_pow_f64((double)x[i], (double)p[i] + (double)q[i]);
+        y[i] = (float)etc_pow_f64((double)x[i], (double)p[i]);
     }
     return y;
 }
 
-ETC_INLINE EtcF etc_vpower(EtcF x, EtcF p)
+/* Returns x^(p + q) within 0.501.  The lanes of p are equal, and so are those of q.  q is what p
+ * lacks of the exponent, because models have exponents in double. */
+ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
 {
-    return etc_vpow(x, p, etc_k(0.0));
+    EtcF y = x * x;
+    if ((p[0] == 2.0f) && (q[0] == 0.0f)) { /* the square has the same bits in double */
+        return y;
+    }
+    for (int i = 0; i < ETC_LANES; i++) {
+        y[i] = (float)etc_pow_f64((double)x[i], (double)p[0] + (double)q[0]);
+    }
+    return y;
 }
 
 #endif
