@@ -91,6 +91,14 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm256_mask_i32gather_ps((__m256)none, p, (__m256i)at, (__m256)all, 4);
 }
 
+/* Returns p[at[i] mod 16] in each lane i. */
+ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+{
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p), (__m256i)at);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p + 8), (__m256i)at);
+    return (EtcF)_mm256_blendv_ps(low, high, (__m256)(EtcI)((EtcU)at << 28));
+}
+
 /* Returns whether a lane of a mask is set. */
 ETC_INLINE int etc_any_set(EtcI mask)
 {

@@ -90,6 +90,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm512_mask_i32gather_ps((__m512)none, 0xffff, (__m512i)at, p, 4);
 }
 
+/* Returns p[at[i] mod 16] in each lane i. */
+ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+{
+    return (EtcF)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)at, _mm512_loadu_ps(p));
+}
+
 /* Returns whether a lane of a mask is set. */
 ETC_INLINE int etc_any_set(EtcI mask)
 {

@@ -47,6 +47,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return v;
 }
 
+/* Returns p[at[i] mod 16] in each lane i. */
+ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+{
+    return etc_vgather(p, at & 15);
+}
+
 /* Transposes four rows of four floats. */
 ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
 {

@@ -79,6 +79,12 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return v;
 }
 
+/* Returns p[at[i] mod 16] in each lane i. */
+ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+{
+    return etc_vgather(p, at & 15);
+}
+
 /* -- fused multiply-adds ----------------------------------------------------------------------- */
 
 /* Returns a * b + c in double, where a * b is exact.  If the sum is then rounded to float, the
