@@ -215,8 +215,14 @@ ETC_INLINE double etc_log_f64(double x)
 }
 
 /* Returns x^y as PyTorch computes it.  If y is a small integer, the power is multiplied out; if
- * it is 1/2, the power is the square root. */
-ETC_INLINE double etc_pow_f64(double x, double y)
+ * it is 1/2, the power is the square root.  (In a table of cores it is not copied into each of its
+ * loops, whose exponents are not known there.) */
+#if defined(ETC_ISA_TABLE)
+ETC_OUTLINE
+#else
+ETC_INLINE
+#endif
+double etc_pow_f64(double x, double y)
 {
     double whole = (__builtin_fabs(y) < 9e15) ? (double)(int64_t)y : y; /* huge y are even */
     int is_odd = (whole == y) && (__builtin_fabs(y) < 9e15) && (((int64_t)y & 1) != 0);
