@@ -65,7 +65,9 @@ ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
     }
     t.keys = t.row;
     t.rows = etc_min_i64(g->room / (t.row + beside), g->n_q);
-    t.rows = (t.rows > 12) ? ((t.rows / 12) * 12) : t.rows; /* fills whole register tiles */
+    if ((t.rows > 12) && (t.rows < g->n_q)) {
+        t.rows = (t.rows / 12) * 12; /* fills whole register tiles */
+    }
     t.panel = (float *)work;
     t.sum = (EtcSum *)(void *)(t.panel + (ETC_ATTENTION_PANEL / 4));
     t.max = (float *)(void *)(t.sum + t.rows);
@@ -173,38 +175,107 @@ ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const flo
     }
 }
 
+/* Returns e^x for the difference x of a score and the maximum of its row, or 0 if that is less than
+ * 2^-100.  (A mask of -100 produces such numbers.  CPUs take a hundred times as long if a product is
+ * subnormal.) */
+ETC_INLINE EtcF etc_score_exp(EtcF x)
+{
+    const EtcF e = etc_exp_between(etc_at_least(x, etc_k(-70.0)));
+    return etc_select((EtcI)(e < etc_k(7.8886090522101181e-31)), etc_splat(0.0f), e);
+}
+
 /* Replaces the n scores s with e^(s - max).  In a row that sees no key they become 0, or NaN if
- * is_plain is set.  Subnormal results become 0: a mask of -100 produces them, and CPUs multiply by
- * them a hundred times slower. */
+ * is_plain is set. */
 ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
 {
     const EtcF top = etc_splat(max);
     const EtcI none = (EtcI)(top == etc_splat((is_plain != 0) ? __builtin_nanf("")
                                                               : -__builtin_inff()));
     for (int64_t j = 0; j < n; j += ETC_LANES) {
-        const EtcF e = etc_vexp(etc_load(s + j, n - j) - top);
-        const EtcI zero = etc_mask(none) | etc_mask((EtcI)(e < etc_splat(1.17549435e-38f)));
-        etc_store(s + j, n - j, etc_select(zero, etc_splat(0.0f), e));
+        const EtcF e = etc_score_exp(etc_load(s + j, n - j) - top);
+        etc_store(s + j, n - j, etc_select(none, etc_splat(0.0f), e));
     }
 }
 
 /* Divides n scores by their sum.  A step by the remainder rounds a product with the reciprocal
- * (Markstein), if the score is not tiny. */
+ * (Markstein). */
 ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 {
     const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */
 #if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE)
-    const EtcF once = etc_k(1.0) / by, least = etc_k(7.8886090522101181e-31); /* 2^-100 */
+    const EtcF once = etc_k(1.0) / by;
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         const EtcF v = etc_load(s + j, n - j), q = v * once;
-        const int is_tiny = etc_any_set((EtcI)(v < least) & (EtcI)(v > etc_k(0.0)));
-        etc_store(s + j, n - j, is_tiny ? (v / by) : etc_fma(etc_fma(-q, by, v), once, q));
+        etc_store(s + j, n - j, etc_fma(etc_fma(-q, by, v), once, q));
     }
 #else
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         etc_store(s + j, n - j, etc_load(s + j, n - j) / by);
     }
 #endif
+}
+
+/* Replaces n scores with e^(s - top), and those up to n16, the next multiple of 16, with 0.  Returns
+ * their sum.  top is not -inf. */
+ETC_INLINE float etc_scores_exp_sum(float *s, int64_t n16, float top)
+{
+    EtcF all[16 / ETC_LANES] = {0};
+    EtcSum sum;
+    for (int64_t from = 0; from < n16; from += ETC_SUM_BLOCK) {
+        const int64_t to = etc_min_i64(n16, from + ETC_SUM_BLOCK);
+        EtcF part[16 / ETC_LANES] = {0};
+        for (int64_t j = from; j < to; j += 16) {
+            ETC_UNROLL
+            for (int v = 0; v < (16 / ETC_LANES); v++) {
+                float *at = s + j + (v * ETC_LANES);
+                const EtcF e = etc_score_exp(etc_loadu(at) - etc_splat(top));
+                etc_storeu(at, e);
+                part[v] += e;
+            }
+        }
+        ETC_UNROLL
+        for (int v = 0; v < (16 / ETC_LANES); v++) {
+            all[v] += part[v];
+        }
+    }
+    for (int v = 0; v < (16 / ETC_LANES); v++) {
+        etc_storeu(sum.lane + (v * ETC_LANES), all[v]);
+    }
+    return etc_sum_end(&sum);
+}
+
+/* Returns the largest of n16 scores, a multiple of 16.  It may leave out NaN. */
+ETC_INLINE float etc_scores_max(const float *s, int64_t n16)
+{
+    EtcF most = etc_splat(-__builtin_inff());
+    for (int64_t j = 0; j < n16; j += ETC_LANES) {
+        most = etc_at_least(etc_loadu(s + j), most);
+    }
+    ETC_UNROLL
+    for (int i = 1; i < ETC_LANES; i *= 2) {
+        most = etc_at_least(etc_even(most, most), etc_odd(most, most));
+    }
+    return most[0];
+}
+
+/* Computes the softmax of a row of n scores, all of which are in the tile. */
+ETC_INLINE void etc_scores_softmax(float *s, int64_t n, int32_t is_plain)
+{
+    const int64_t n16 = ((n + 15) / 16) * 16;
+    const EtcI iota = ETC_IOTA;
+    for (int64_t j = n16 - 16; (n < n16) && (j < n16); j += ETC_LANES) {
+        const EtcI is_score = (EtcI)(iota < etc_splat_i32((int32_t)(n - j)));
+        etc_storeu(s + j, etc_select(is_score, etc_load(s + j, n - j), etc_splat(-__builtin_inff())));
+    }
+    const float top = etc_scores_max(s, n16);
+    if (top > -__builtin_inff()) { /* NaN among the scores makes the sum NaN */
+        etc_scores_divide(s, n16, etc_scores_exp_sum(s, n16, top));
+        return;
+    }
+    const int sees_none = (etc_amax_f32(s, n, top) == top) && (is_plain == 0);
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        etc_storeu(s + j, etc_splat(sees_none ? 0.0f : __builtin_nanf("")));
+    }
 }
 
 /* Computes y = s v for the first block of keys and y += s v for the others. */
@@ -235,21 +306,23 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
     } while (from < t->n_key);
 }
 
-/* The three steps, each of which runs over all keys: the rows' maxima, their sums, the output. */
-typedef enum EtcStep { ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
+/* The steps, each of which runs over all keys.  If a tile holds all keys, there is one: the softmax
+ * and the output.  Otherwise there are three: the rows' maxima, their sums, the output. */
+typedef enum EtcStep { ETC_STEP_WHOLE, ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
 
-/* Does one step for row i of the tile.  is_fresh: its scores were computed again before this. */
-ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep step, int64_t i,
-                                  int is_fresh)
+/* Does one step for row i of the tile. */
+ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep step, int64_t i)
 {
     float *s = t->s + (i * t->row);
+    if (step == ETC_STEP_WHOLE) {
+        etc_scores_softmax(s, t->n_key, g->is_plain);
+        return;
+    }
     if (step == ETC_STEP_MAX) {
         t->max[i] = etc_amax_f32(s, t->n_key, t->max[i]);
         return;
     }
-    if ((step == ETC_STEP_SUM) || (is_fresh != 0)) {
-        etc_scores_exp(s, t->n_key, t->max[i], g->is_plain);
-    }
+    etc_scores_exp(s, t->n_key, t->max[i], g->is_plain);
     if (step == ETC_STEP_SUM) {
         etc_sum_f32(s, t->n_key, &t->sum[i]);
     } else {
@@ -257,23 +330,19 @@ ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep s
     }
 }
 
-/* Does one step over keys 0 .. seen - 1.  The scores are computed again only if the tile does not
- * hold all of these keys. */
+/* Does one step over keys 0 .. seen - 1. */
 ETC_INLINE void etc_attention_step(const EtcAttention *g, const EtcMask *mask, const float *q,
                                    const float *k, const float *v, float *y, EtcScores *t,
                                    EtcStep step, int64_t seen)
 {
     t->key = 0;
     do { /* runs once even if there are no keys */
-        const int is_fresh = (step == ETC_STEP_MAX) || (seen > t->keys);
         t->n_key = etc_min_i64(seen - t->key, t->keys);
-        if (is_fresh) {
-            etc_scores(g, mask, q, k, t);
-        }
+        etc_scores(g, mask, q, k, t);
         for (int64_t i = 0; i < t->n; i++) {
-            etc_attention_row(g, t, step, i, is_fresh);
+            etc_attention_row(g, t, step, i);
         }
-        if (step == ETC_STEP_VALUE) {
+        if ((step == ETC_STEP_WHOLE) || (step == ETC_STEP_VALUE)) {
             etc_scores_value(g, v, y, t);
         }
         t->key += t->n_key;
@@ -286,15 +355,17 @@ ETC_OUTLINE void etc_attention_f32(const float *q, const float *k, const float *
                                    const EtcMask *mask, float *y, const EtcAttention *g, void *work)
 {
     EtcScores t = etc_scores_plan(g, work);
-    const int steps = (int)ETC_STEP_VALUE;
     for (; t.query < g->n_q; t.query += t.n) {
         t.n = etc_min_i64(g->n_q - t.query, t.rows);
         const int64_t seen = (g->is_causal != 0) ? etc_min_i64(g->n_k, t.query + t.n) : g->n_k;
+        const int is_whole = seen <= t.keys;
         for (int64_t i = 0; i < t.n; i++) {
             t.max[i] = -__builtin_inff();
             etc_sum_start(&t.sum[i]);
         }
-        for (int step = 0; step <= steps; step++) {
+        int step = (int)(is_whole ? ETC_STEP_WHOLE : ETC_STEP_MAX);
+        const int last = (int)(is_whole ? ETC_STEP_WHOLE : ETC_STEP_VALUE);
+        for (; step <= last; step++) {
             etc_attention_step(g, mask, q, k, v, y, &t, (EtcStep)step, seen);
         }
     }

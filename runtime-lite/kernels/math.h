@@ -37,15 +37,20 @@ ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *s1, EtcF *s2)
     return r;
 }
 
-/* Returns e^x within 0.85. */
-ETC_INLINE EtcF etc_vexp(EtcF x)
+/* Returns e^x within 0.85 for an x in [-104, 89] or NaN. */
+ETC_INLINE EtcF etc_exp_between(EtcF x)
 {
     EtcF rest, s1, s2;
-    const EtcF z = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
-    const EtcF r = etc_exp_reduce(z, &rest, &s1, &s2);
+    const EtcF r = etc_exp_reduce(x, &rest, &s1, &s2);
     const EtcF sum = etc_k(1.0) + r; /* its rounding error is added to rest */
     const EtcF p = sum + (rest + ((etc_k(1.0) - sum) + r));
     return (p * s1) * s2;
+}
+
+/* Returns e^x within 0.85. */
+ETC_INLINE EtcF etc_vexp(EtcF x)
+{
+    return etc_exp_between(etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0)));
 }
 
 /* Returns e^x - 1 within 1.1. */
