@@ -82,7 +82,9 @@ ETC_INLINE void etc_matmul_near(const EtcBlock *block, const EtcMatmul *g, int64
             t.b = block->b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) +
                   (j % ETC_TOGETHER);
             t.is_last = (k + t.k) == g->k;
-            etc_block(&t);
+            etc_block_before(&t, ((k + t.k) < to)
+                                     ? (t.k * ETC_TOGETHER)
+                                     : (((t.n / ETC_TOGETHER) * t.b_next) - ((k - from) * ETC_TOGETHER)));
             t.start = ETC_FROM_C;
             k += t.k;
         } while (k < to);

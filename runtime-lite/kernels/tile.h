@@ -41,9 +41,11 @@ typedef struct EtcBlock {
     int64_t b_next; /* floats from ETC_TOGETHER columns of b to the next; ETC_TOGETHER: no gaps */
 } EtcBlock;
 
-/* Adds the terms of rows i .. i + mr - 1 to their sums.  mr and nv are constants after this
- * function and the next one are inlined. */
-ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, EtcF acc[16][4])
+/* Adds the terms of rows i .. i + mr - 1 to their sums.  `ahead` is what is prefetched into the
+ * second-level cache, ETC_TOGETHER floats for each term.  mr and nv are constants after this function
+ * and the next one are inlined. */
+ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, const float *ahead, int mr, int nv,
+                               EtcF acc[16][4])
 {
     const int64_t step = t->a_row, b_row = t->b_row, a_step = t->a_step;
     const float *a[6]; /* every third row; an index in the address reaches the two after it */
@@ -54,6 +56,10 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, Etc
     const float *b = t->b;
     for (int64_t k = 0; k < t->k; k++) {
         EtcF bv[4];
+        if (ETC_LANES > 4) { /* Narrower vectors take longer for the terms than b takes to arrive. */
+            __builtin_prefetch(ahead, 0, 2);
+            ahead += ETC_TOGETHER;
+        }
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const int64_t column = v * ETC_LANES;
@@ -76,7 +82,7 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, int mr, int nv, Etc
 }
 
 /* Computes rows i .. i + mr - 1 of a block that is nv vectors wide. */
-ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
+ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, const float *ahead, int mr, int nv)
 {
     EtcF acc[16][4];
     float *c = t->c + (i * t->c_row);
@@ -98,7 +104,7 @@ ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, int mr, int nv)
     }
     const EtcTerms terms = {t->a + (i * t->a_row), t->b, t->a_row, t->a_step, t->b_row, t->k};
     if (etc_add_terms(&terms, mr, nv, acc) == 0) {
-        etc_tile_terms(t, i, mr, nv, acc);
+        etc_tile_terms(t, i, ahead, mr, nv, acc);
     }
     const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
     ETC_UNROLL
@@ -135,7 +141,7 @@ ETC_OUTLINE void etc_tile_of_floats(const EtcBlock *t, int32_t i, int32_t column
     if (etc_add_terms(&terms, rows, 1, acc) == 0) {
         EtcBlock part = *t;
         part.b += column;
-        etc_tile_terms(&part, i, rows, 1, acc);
+        etc_tile_terms(&part, i, part.b, rows, 1, acc);
     }
     for (int32_t r = 0; r < rows; r++) {
         if (t->is_last != 0) {
@@ -146,9 +152,13 @@ ETC_OUTLINE void etc_tile_of_floats(const EtcBlock *t, int32_t i, int32_t column
     }
 }
 
-/* Computes all rows of a block that is nv vectors wide: tiles of mr rows, then smaller tiles. */
-ETC_INLINE void etc_tiles(const EtcBlock *t, int mr, int nv)
+/* Computes all rows of a block that is nv vectors wide: tiles of mr rows, then smaller tiles.
+ * Meanwhile the block of b that is `ahead` floats from this one is prefetched: each of the first tiles
+ * takes ETC_TOGETHER columns. */
+ETC_INLINE void etc_tiles(const EtcBlock *t, int64_t ahead, int mr, int nv)
 {
+    const float *next = t->b + ahead;
+    int left = (ahead != 0) ? (((nv * ETC_LANES) + ETC_TOGETHER - 1) / ETC_TOGETHER) : 0;
     int64_t i = 0;
     if (ETC_REGISTERS == 8) {
         for (; i < t->m; i += 4) {
@@ -159,61 +169,70 @@ ETC_INLINE void etc_tiles(const EtcBlock *t, int mr, int nv)
         return;
     }
     for (; (i + mr) <= t->m; i += mr) {
-        etc_tile(t, i, mr, nv);
+        etc_tile(t, i, (left > 0) ? next : t->b, mr, nv);
+        next += t->b_next;
+        left--;
     }
     for (; (mr > 4) && ((i + 4) <= t->m); i += 4) {
-        etc_tile(t, i, 4, nv);
+        etc_tile(t, i, t->b, 4, nv);
     }
     for (; (mr > 2) && ((i + 2) <= t->m); i += 2) {
-        etc_tile(t, i, 2, nv);
+        etc_tile(t, i, t->b, 2, nv);
     }
     for (; i < t->m; i++) {
-        etc_tile(t, i, 1, nv);
+        etc_tile(t, i, t->b, 1, nv);
     }
 }
 
-ETC_OUTLINE void etc_tiles_1(const EtcBlock *t)
+ETC_OUTLINE void etc_tiles_1(const EtcBlock *t, int64_t ahead)
 {
-    etc_tiles(t, ETC_MR1, 1);
+    etc_tiles(t, ahead, ETC_MR1, 1);
 }
 
-ETC_OUTLINE void etc_tiles_2(const EtcBlock *t)
+ETC_OUTLINE void etc_tiles_2(const EtcBlock *t, int64_t ahead)
 {
-    etc_tiles(t, ETC_MR2, 2);
+    etc_tiles(t, ahead, ETC_MR2, 2);
 }
 
-ETC_OUTLINE void etc_tiles_3(const EtcBlock *t)
+ETC_OUTLINE void etc_tiles_3(const EtcBlock *t, int64_t ahead)
 {
-    etc_tiles(t, ETC_MR3, 3);
+    etc_tiles(t, ahead, ETC_MR3, 3);
 }
 
-ETC_OUTLINE void etc_tiles_4(const EtcBlock *t)
+ETC_OUTLINE void etc_tiles_4(const EtcBlock *t, int64_t ahead)
 {
-    etc_tiles(t, ETC_MR4, 4);
+    etc_tiles(t, ahead, ETC_MR4, 4);
 }
 
-ETC_INLINE void etc_block(const EtcBlock *t)
+/* Computes a block.  `ahead` is the number of floats from b to that of the next block, whose rows and
+ * columns are as far apart; 0: it is near, or unknown. */
+ETC_INLINE void etc_block_before(const EtcBlock *t, int64_t ahead)
 {
     switch ((t->n + ETC_LANES - 1) / ETC_LANES) {
     case 1:
-        etc_tiles_1(t);
+        etc_tiles_1(t, ahead);
         break;
     case 2:
-        etc_tiles_2(t);
+        etc_tiles_2(t, ahead);
         break;
     case 3:
         if (ETC_NV >= 3) {
-            etc_tiles_3(t);
+            etc_tiles_3(t, ahead);
         }
         break;
     case 4:
         if (ETC_NV == 4) {
-            etc_tiles_4(t);
+            etc_tiles_4(t, ahead);
         }
         break;
     default:
         break;
     }
+}
+
+ETC_INLINE void etc_block(const EtcBlock *t)
+{
+    etc_block_before(t, 0);
 }
 
 /* Packs b[k][n] into panel[k][width].  Columns n .. width - 1 become zero. */
