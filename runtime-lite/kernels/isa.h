@@ -26,6 +26,7 @@
  *   etc_even, etc_odd                    return the even or odd lanes of a, then those of b
  *   etc_fma, etc_vsqrt                   return a * b + c and the square root, rounded once
  *   etc_fused, etc_root_f32, _f64        do so for one number
+ *   etc_by_power                         returns x 2^n, rounded once
  *   etc_add_terms, etc_add_taps          add the terms of a tile, the taps of four rows; return 0 if
  *                                        not done
  *   etc_transpose4                       transposes four rows of four floats

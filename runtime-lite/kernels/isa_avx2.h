@@ -111,6 +111,12 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
     return (EtcF)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 
+/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
+ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
+{
+    return etc_by_two_powers(x, power);
+}
+
 /* Does nothing and returns 0: the CPU has fused multiply-adds. */
 ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {

@@ -108,6 +108,13 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
     return (EtcF)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 
+/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
+ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
+{
+    const EtcF n = power - etc_splat(12582912.0f);
+    return (EtcF)_mm512_maskz_scalef_ps(0xffff, (__m512)x, (__m512)n);
+}
+
 /* Does nothing and returns 0: the CPU has fused multiply-adds. */
 ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {

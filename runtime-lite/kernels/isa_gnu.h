@@ -53,6 +53,12 @@ ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
     return etc_vgather(p, at & 15);
 }
 
+/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
+ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
+{
+    return etc_by_two_powers(x, power);
+}
+
 /* Transposes four rows of four floats. */
 ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
 {

@@ -85,6 +85,12 @@ ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
     return etc_vgather(p, at & 15);
 }
 
+/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
+ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
+{
+    return etc_by_two_powers(x, power);
+}
+
 /* -- fused multiply-adds ----------------------------------------------------------------------- */
 
 /* Returns a * b + c in double, where a * b is exact.  If the sum is then rounded to float, the

@@ -68,6 +68,23 @@ ETC_INLINE EtcF etc_select(EtcI mask, EtcF yes, EtcF no)
     return (EtcF)((m & (EtcI)yes) | (~m & (EtcI)no));
 }
 
+/* Returns in *s1 and *s2 two normal floats whose product is 2^n for an integer n from -150 to 128.
+ * power is n + 1.5 * 2^23. */
+ETC_INLINE void etc_two_powers(EtcF power, EtcF *s1, EtcF *s2)
+{
+    const EtcI i = (EtcI)((EtcU)power - 0x4b400000u);
+    const EtcI half = i >> 1;
+    *s1 = (EtcF)(((EtcU)half + 127u) << 23);
+    *s2 = (EtcF)((((EtcU)i - (EtcU)half) + 127u) << 23);
+}
+
+ETC_INLINE EtcF etc_by_two_powers(EtcF x, EtcF power)
+{
+    EtcF s1, s2;
+    etc_two_powers(power, &s1, &s2);
+    return (x * s1) * s2;
+}
+
 /* -- lane by lane ---------------------------------------------------------------------------- */
 
 ETC_INLINE EtcF etc_load_by_lane(const float *p, int64_t n)

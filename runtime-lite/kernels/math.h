@@ -18,10 +18,9 @@ ETC_INLINE EtcF etc_poly(EtcF x, const float *c, int n)
     return y;
 }
 
-/* Splits x into n ln2 + r with |r| <= ln2 / 2.  Returns r, and stores e^r - 1 - r in *rest.  2^n
- * is the product of the normal floats *s1 and *s2, because n is from -150 to 128.  x is in
- * [-104, 89] or NaN. */
-ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *s1, EtcF *s2)
+/* Splits x into n ln2 + r with |r| <= ln2 / 2.  Returns r, and stores e^r - 1 - r in *rest and
+ * n + 1.5 * 2^23 in *power; n is from -150 to 128.  x is in [-104, 89] or NaN. */
+ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *power)
 {
     const float c[5] = {5.000000000e-01f, 1.666657776e-01f, 4.166655615e-02f, 8.363173343e-03f,
                         1.392617589e-03f};
@@ -29,10 +28,7 @@ ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *s1, EtcF *s2)
     const EtcF n = t - etc_k(12582912.0);
     EtcF r = etc_fma(n, etc_k(-6.9314575195e-01), x); /* exact: the constant has 15 bits */
     r = etc_fma(n, etc_k(-1.4286067653e-06), r);
-    const EtcI i = (EtcI)((EtcU)t - 0x4b400000u);
-    const EtcI half = i >> 1;
-    *s1 = (EtcF)(((EtcU)half + 127u) << 23);
-    *s2 = (EtcF)((((EtcU)i - (EtcU)half) + 127u) << 23);
+    *power = t;
     *rest = (r * r) * etc_poly(r, c, 5);
     return r;
 }
@@ -40,11 +36,11 @@ ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *s1, EtcF *s2)
 /* Returns e^x within 0.85 for an x in [-104, 89] or NaN. */
 ETC_INLINE EtcF etc_exp_between(EtcF x)
 {
-    EtcF rest, s1, s2;
-    const EtcF r = etc_exp_reduce(x, &rest, &s1, &s2);
+    EtcF rest, power;
+    const EtcF r = etc_exp_reduce(x, &rest, &power);
     const EtcF sum = etc_k(1.0) + r; /* its rounding error is added to rest */
     const EtcF p = sum + (rest + ((etc_k(1.0) - sum) + r));
-    return (p * s1) * s2;
+    return etc_by_power(p, power);
 }
 
 /* Returns e^x within 0.85. */
@@ -56,9 +52,10 @@ ETC_INLINE EtcF etc_vexp(EtcF x)
 /* Returns e^x - 1 within 1.1. */
 ETC_INLINE EtcF etc_vexpm1(EtcF x)
 {
-    EtcF rest, s1, s2;
+    EtcF rest, power, s1, s2;
     const EtcF z = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
-    const EtcF r = etc_exp_reduce(z, &rest, &s1, &s2);
+    const EtcF r = etc_exp_reduce(z, &rest, &power);
+    etc_two_powers(power, &s1, &s2);
     const EtcF p = r + rest;
     EtcF y = etc_fma(p * s1, s2, etc_fma(s1, s2, etc_k(-1.0)));
     y = etc_select((EtcI)(x > etc_k(88.0)), (s1 * (p + etc_k(1.0))) * s2, y);
