@@ -51,6 +51,15 @@ ETC_OUTLINE void etc_sum_squares_f32(const float *x, int64_t n, float mean, EtcS
     }
 }
 
+/* Stores y[at ..] = (v - mean) * rstd * weight + bias, at most to y[n - 1]. */
+ETC_INLINE void etc_norm_store(EtcF v, float mean, EtcF rstd, const float *weight,
+                               const float *bias, float *y, int64_t at, int64_t n)
+{
+    const EtcF w = (weight != NULL) ? etc_load(weight + at, n - at) : etc_splat(1.0f);
+    const EtcF b = (bias != NULL) ? etc_load(bias + at, n - at) : etc_splat(0.0f);
+    etc_store(y + at, n - at, etc_fma((v - etc_splat(mean)) * rstd, w, b));
+}
+
 /* Computes y = (x - mean) / sqrt(var + eps) * weight + bias for rows of n floats; y may be x.
  * weight, bias, mean and rstd may be NULL.  mean and rstd receive each row's mean and
  * 1 / sqrt(var + eps). */
@@ -58,6 +67,9 @@ ETC_OUTLINE void etc_layer_norm_f32(const float *x, const float *weight, const f
                                     float eps, float *y, int64_t rows, int64_t n, float *mean,
                                     float *rstd)
 {
+    /* The last vector of a row overlaps the one before: if y is x, loads of the next row would wait
+     * for a store of a part of a vector. */
+    const int64_t last = etc_max_i64(n - ETC_LANES, 0);
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         EtcSum sum;
         etc_sum_start(&sum);
@@ -67,12 +79,11 @@ ETC_OUTLINE void etc_layer_norm_f32(const float *x, const float *weight, const f
         etc_sum_squares_f32(x, n, m, &sum);
         const EtcF var = etc_splat(etc_sum_end(&sum) / (float)n);
         const EtcF by = etc_splat(1.0f) / etc_vsqrt(var + etc_splat(eps));
-        for (int64_t i = 0; i < n; i += ETC_LANES) {
-            const EtcF w = (weight != NULL) ? etc_load(weight + i, n - i) : etc_splat(1.0f);
-            const EtcF b = (bias != NULL) ? etc_load(bias + i, n - i) : etc_splat(0.0f);
-            const EtcF d = (etc_load(x + i, n - i) - etc_splat(m)) * by;
-            etc_store(y + i, n - i, etc_fma(d, w, b));
+        const EtcF v = etc_load(x + last, n); /* before a vector of y overlaps it */
+        for (int64_t i = 0; i < last; i += ETC_LANES) {
+            etc_norm_store(etc_loadu(x + i), m, by, weight, bias, y, i, n);
         }
+        etc_norm_store(v, m, by, weight, bias, y, last, n);
         if (mean != NULL) {
             mean[r] = m;
         }
