@@ -98,20 +98,38 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
 #define ETC_MAX_ALONE (ETC_REGISTERS != 8)
 #endif
 
-/* Computes what etc_max_row computes, without places. */
-ETC_INLINE void etc_max_spread(const float *rows, int64_t line, float *y, const EtcPool *g)
+/* Returns the larger of a and b, or a if they are equal, or NaN if one of them is NaN. */
+ETC_INLINE EtcF etc_first_max(EtcF a, EtcF b)
 {
-    for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
-        EtcF max = etc_splat(-__builtin_inff());
-        for (int64_t ky = 0; ky < g->kh; ky++) {
-            const float *from = rows + (ky * g->dh * g->sw * line) + ox;
-            int64_t phase = 0, column = 0; /* divisions are slow */
-            for (int64_t kx = 0; kx < g->kw; kx++) {
-                max = etc_max(etc_loadu(from + (phase * line) + column), max);
-                for (phase += g->dw; phase >= g->sw; phase -= g->sw) {
+    return etc_select((EtcI)(b != b), b, etc_at_least(a, b));
+}
+
+/* Replaces the first line of each of n rows that etc_spread_rows wrote by the maxima of its taps. */
+ETC_INLINE void etc_max_across(float *rows, int64_t n, int64_t line, const EtcPool *g)
+{
+    for (float *row = rows; row < (rows + (n * g->sw * line)); row += g->sw * line) {
+        for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
+            EtcF max = etc_loadu(row + ox);
+            int64_t phase = g->dw, column = 0; /* divisions are slow */
+            for (int64_t kx = 1; kx < g->kw; kx++, phase += g->dw) {
+                for (; phase >= g->sw; phase -= g->sw) {
                     column++;
                 }
+                max = etc_first_max(max, etc_loadu(row + (phase * line) + column + ox));
             }
+            etc_storeu(row + ox, max);
+        }
+    }
+}
+
+/* Computes what etc_max_row computes, without places, from rows of etc_max_across. */
+ETC_INLINE void etc_max_down(const float *rows, int64_t line, float *y, const EtcPool *g)
+{
+    const int64_t next = g->dh * g->sw * line;
+    for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
+        EtcF max = etc_loadu(rows + ox);
+        for (int64_t ky = 1; ky < g->kh; ky++) {
+            max = etc_first_max(max, etc_loadu(rows + (ky * next) + ox));
         }
         etc_store(y + ox, g->ow - ox, max);
     }
@@ -129,6 +147,7 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
                          ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
+    const int is_alone = (ETC_MAX_ALONE != 0) && (where == NULL);
     float *rows = (float *)work;
     for (int64_t p = 0; p < g->planes; p++) {
         const float *plane = x + (p * g->ih * g->iw);
@@ -144,9 +163,12 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
                                 ((n - 1) * g->sh) + under, g->sw, g->pw, -__builtin_inff(), line,
                                 rows);
             }
+            if ((i == 0) && is_alone) {
+                etc_max_across(rows, ((n - 1) * g->sh) + under, line, g);
+            }
             const float *from = rows + (i * g->sh * g->sw * line);
-            if ((ETC_MAX_ALONE != 0) && (where == NULL)) {
-                etc_max_spread(from, line, y + at, g);
+            if (is_alone) {
+                etc_max_down(from, line, y + at, g);
             } else {
                 etc_max_row(from, oy, line, y + at, (where != NULL) ? (where + at) : NULL, g);
             }
