@@ -103,45 +103,69 @@ ETC_INLINE EtcF etc_vtanh(EtcF x)
     return (EtcF)((EtcU)y | ((EtcU)x & 0x80000000u));
 }
 
-/* Returns the error function of x within 1.2.  If n is the integer that is nearest to
- * |x| 2048 / 529, it is a polynomial in |x| - n 529 / 2048, whose coefficients are in column n; if n
- * is 0, |x| is added to it.  From 3.925 on it is 1. */
+/* Column n: the polynomial in x - n 529 / 2048 that is the error function near there; for n = 0
+ * without x.  From 3.925 on the function is 1. */
+static const float etc_erf_near[6][16] = {
+    {0.0f, 2.851068974e-01f, 5.349673033e-01f, 7.268675566e-01f, 8.560311794e-01f,
+     9.322193265e-01f, 9.716027975e-01f, 9.894435406e-01f, 9.965258837e-01f, 9.989896417e-01f,
+     9.997407198e-01f, 9.999413490e-01f, 9.999883175e-01f, 9.999979734e-01f, 9.999997020e-01f,
+     9.999999404e-01f},
+    {1.283791661e-01f, 1.055551171e+00f, 8.640757203e-01f, 6.189743876e-01f, 3.880091012e-01f,
+     2.128430754e-01f, 1.021704972e-01f, 4.291803762e-02f, 1.577620395e-02f, 5.074737128e-03f,
+     1.428475953e-03f, 3.518687445e-04f, 7.584672130e-05f, 1.430676002e-05f, 2.361533689e-06f,
+     3.465722784e-07f},
+    {2.874769223e-07f, -2.726441920e-01f, -4.463833272e-01f, -4.796355665e-01f,
+     -4.008967578e-01f, -2.748807371e-01f, -1.583521962e-01f, -7.761282474e-02f,
+     -3.260293975e-02f, -1.178802364e-02f, -3.685257398e-03f, -9.950370295e-04f,
+     -2.332324511e-04f, -5.629269072e-05f, -1.577236799e-05f, 1.958712346e-05f},
+    {-3.761420250e-01f, -3.049291372e-01f, -1.343109608e-01f, 4.145859927e-02f,
+     1.467981935e-01f, 1.657331437e-01f, 1.295450628e-01f, 7.923369855e-02f, 3.965157643e-02f,
+     1.659195311e-02f, 5.877560936e-03f, 1.776400488e-03f, 4.604795249e-04f, 1.027596227e-04f,
+     1.979583249e-05f, 7.136417844e-05f},
+    {2.911196789e-04f, 1.292790025e-01f, 1.826831400e-01f, 1.428887546e-01f, 5.819098651e-02f,
+     -1.542277355e-02f, -4.684942588e-02f, -4.492659494e-02f, -2.994790301e-02f,
+     -1.594391465e-02f, -6.664566696e-03f, -2.487192862e-03f, -7.522297092e-04f,
+     3.207734553e-04f, 3.870657238e-04f, -3.772593802e-03f},
+    {1.109471023e-01f, 7.913655043e-02f, 3.619683674e-03f, -5.667753890e-02f, -6.760206819e-02f,
+     -4.185058549e-02f, -9.448220022e-03f, 9.229855612e-03f, 1.292186696e-02f, 9.293029085e-03f,
+     4.824578296e-03f, 1.970597310e-03f, 6.568477256e-04f, 1.822246268e-04f, 4.256902321e-05f,
+     -2.439664304e-02f}};
+
+/* etc_verf for one float. */
+ETC_OUTLINE float etc_erf_of(float x)
+{
+    const float step = (float)(529.0 / 2048.0), a = __builtin_fabsf(x), z = (a > 3.925f) ? 3.925f : a;
+    const float at = etc_fused(z, (float)(2048.0 / 529.0), 12582912.0f);
+    const float t = etc_fused(12582912.0f - at, step, z);
+    uint32_t n;
+    __builtin_memcpy(&n, &at, sizeof n);
+    const float *c = &etc_erf_near[0][n & 15u];
+    float y = c[5 * 16];
+    for (int i = 4; i > 0; i--) {
+        y = etc_fused(y, t, c[i * 16]);
+    }
+    return __builtin_copysignf(etc_fused(y, t, (t < c[0]) ? c[0] : t), x);
+}
+
+/* Returns the error function of x within 1.2. */
 ETC_INLINE EtcF etc_verf(EtcF x)
 {
-    static const float c[6][16] = {
-        {0.0f, 2.851068974e-01f, 5.349673033e-01f, 7.268675566e-01f, 8.560311794e-01f,
-         9.322193265e-01f, 9.716027975e-01f, 9.894435406e-01f, 9.965258837e-01f, 9.989896417e-01f,
-         9.997407198e-01f, 9.999413490e-01f, 9.999883175e-01f, 9.999979734e-01f, 9.999997020e-01f,
-         9.999999404e-01f},
-        {1.283791661e-01f, 1.055551171e+00f, 8.640757203e-01f, 6.189743876e-01f, 3.880091012e-01f,
-         2.128430754e-01f, 1.021704972e-01f, 4.291803762e-02f, 1.577620395e-02f, 5.074737128e-03f,
-         1.428475953e-03f, 3.518687445e-04f, 7.584672130e-05f, 1.430676002e-05f, 2.361533689e-06f,
-         3.465722784e-07f},
-        {2.874769223e-07f, -2.726441920e-01f, -4.463833272e-01f, -4.796355665e-01f,
-         -4.008967578e-01f, -2.748807371e-01f, -1.583521962e-01f, -7.761282474e-02f,
-         -3.260293975e-02f, -1.178802364e-02f, -3.685257398e-03f, -9.950370295e-04f,
-         -2.332324511e-04f, -5.629269072e-05f, -1.577236799e-05f, 1.958712346e-05f},
-        {-3.761420250e-01f, -3.049291372e-01f, -1.343109608e-01f, 4.145859927e-02f,
-         1.467981935e-01f, 1.657331437e-01f, 1.295450628e-01f, 7.923369855e-02f, 3.965157643e-02f,
-         1.659195311e-02f, 5.877560936e-03f, 1.776400488e-03f, 4.604795249e-04f, 1.027596227e-04f,
-         1.979583249e-05f, 7.136417844e-05f},
-        {2.911196789e-04f, 1.292790025e-01f, 1.826831400e-01f, 1.428887546e-01f, 5.819098651e-02f,
-         -1.542277355e-02f, -4.684942588e-02f, -4.492659494e-02f, -2.994790301e-02f,
-         -1.594391465e-02f, -6.664566696e-03f, -2.487192862e-03f, -7.522297092e-04f,
-         3.207734553e-04f, 3.870657238e-04f, -3.772593802e-03f},
-        {1.109471023e-01f, 7.913655043e-02f, 3.619683674e-03f, -5.667753890e-02f, -6.760206819e-02f,
-         -4.185058549e-02f, -9.448220022e-03f, 9.229855612e-03f, 1.292186696e-02f, 9.293029085e-03f,
-         4.824578296e-03f, 1.970597310e-03f, 6.568477256e-04f, 1.822246268e-04f, 4.256902321e-05f,
-         -2.439664304e-02f}};
+    if (ETC_PIXELS == 1) { /* a CPU without vectors */
+        EtcF r = x;
+        for (int i = 0; i < ETC_LANES; i++) {
+            r[i] = etc_erf_of(x[i]);
+        }
+        return r;
+    }
     const EtcF step = etc_k(529.0 / 2048.0), z = etc_at_most(etc_vabs(x), etc_k(3.925));
     const EtcF at = etc_fma(z, etc_k(2048.0 / 529.0), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
     const EtcF t = etc_fma(etc_k(12582912.0) - at, step, z); /* exact */
-    EtcF y = etc_of_16(c[5], (EtcI)at);
+    EtcF y = etc_of_16(etc_erf_near[5], (EtcI)at);
     ETC_UNROLL
     for (int i = 4; i > 0; i--) {
-        y = etc_fma(y, t, etc_of_16(c[i], (EtcI)at));
+        y = etc_fma(y, t, etc_of_16(etc_erf_near[i], (EtcI)at));
     }
-    y = etc_fma(y, t, etc_at_least(t, etc_of_16(c[0], (EtcI)at)));
+    y = etc_fma(y, t, etc_at_least(t, etc_of_16(etc_erf_near[0], (EtcI)at)));
     return (EtcF)((EtcU)y | ((EtcU)x & 0x80000000u));
 }
 
@@ -217,8 +241,7 @@ ETC_INLINE double etc_log_f64(double x)
 }
 
 /* Returns x^y as PyTorch computes it.  If y is a small integer, the power is multiplied out; if
- * it is 1/2, the power is the square root.  (In a table of cores it is not copied into each of its
- * loops, whose exponents are not known there.) */
+ * it is 1/2, the power is the square root.  (Loops of a table of cores share it.) */
 #if defined(ETC_ISA_TABLE)
 ETC_OUTLINE
 #else
@@ -425,8 +448,8 @@ ETC_INLINE EtcF etc_vpower(EtcF x, EtcF p)
     return y;
 }
 
-/* Returns x^(p + q) within 0.501.  The lanes of p are equal, and so are those of q.  q is what p
- * lacks of the exponent, because models have exponents in double. */
+/* Returns x^(p + q) within 0.501.  All lanes of p are equal, and of q, which is what p lacks of the
+ * exponent: models have exponents in double. */
 ETC_INLINE EtcF etc_vpow(EtcF x, EtcF p, EtcF q)
 {
     EtcF y = x * x;
