@@ -176,8 +176,7 @@ ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const flo
 }
 
 /* Returns e^x for the difference x of a score and the maximum of its row, or 0 if that is less than
- * 2^-100.  (A mask of -100 produces such numbers.  CPUs take a hundred times as long if a product is
- * subnormal.) */
+ * 2^-100.  (If a product is subnormal, CPUs take a hundred times as long.) */
 ETC_INLINE EtcF etc_score_exp(EtcF x)
 {
     const EtcF e = etc_exp_between(etc_at_least(x, etc_k(-70.0)));
@@ -215,8 +214,7 @@ ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 #endif
 }
 
-/* Replaces n scores with e^(s - top), and those up to n16, the next multiple of 16, with 0.  Returns
- * their sum.  top is not -inf. */
+/* Replaces n16 scores, a multiple of 16, with e^(s - top).  Returns their sum. */
 ETC_INLINE float etc_scores_exp_sum(float *s, int64_t n16, float top)
 {
     EtcF all[16 / ETC_LANES] = {0};
@@ -258,8 +256,8 @@ ETC_INLINE float etc_scores_max(const float *s, int64_t n16)
     return most[0];
 }
 
-/* Computes the softmax of a row of n scores, all of which are in the tile. */
-ETC_INLINE void etc_scores_softmax(float *s, int64_t n, int32_t is_plain)
+/* Computes the softmax of a row of n scores. */
+ETC_OUTLINE void etc_scores_softmax(float *s, int64_t n, int32_t is_plain)
 {
     const int64_t n16 = ((n + 15) / 16) * 16;
     const EtcI iota = ETC_IOTA;
@@ -306,8 +304,7 @@ ETC_INLINE void etc_scores_value(const EtcAttention *g, const float *v, float *y
     } while (from < t->n_key);
 }
 
-/* The steps, each of which runs over all keys.  If a tile holds all keys, there is one: the softmax
- * and the output.  Otherwise there are three: the rows' maxima, their sums, the output. */
+/* The steps, each over all keys: one if a tile holds them, else the rows' maxima, sums and output. */
 typedef enum EtcStep { ETC_STEP_WHOLE, ETC_STEP_MAX, ETC_STEP_SUM, ETC_STEP_VALUE } EtcStep;
 
 /* Does one step for row i of the tile. */

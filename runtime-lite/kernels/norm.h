@@ -67,8 +67,7 @@ ETC_OUTLINE void etc_layer_norm_f32(const float *x, const float *weight, const f
                                     float eps, float *y, int64_t rows, int64_t n, float *mean,
                                     float *rstd)
 {
-    /* The last vector of a row overlaps the one before: if y is x, loads of the next row would wait
-     * for a store of a part of a vector. */
+    /* Loads of the next row would wait for the store of a part of a vector, if y is x. */
     const int64_t last = etc_max_i64(n - ETC_LANES, 0);
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         EtcSum sum;

@@ -98,13 +98,13 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
 #define ETC_MAX_ALONE (ETC_REGISTERS != 8)
 #endif
 
-/* Returns the larger of a and b, or a if they are equal, or NaN if one of them is NaN. */
+/* Returns the larger of a and b, a if they are equal, or NaN if one is. */
 ETC_INLINE EtcF etc_first_max(EtcF a, EtcF b)
 {
     return etc_select((EtcI)(b != b), b, etc_at_least(a, b));
 }
 
-/* Replaces the first line of each of n rows that etc_spread_rows wrote by the maxima of its taps. */
+/* Replaces the first line of each of n rows of etc_spread_rows by the maxima of its taps. */
 ETC_INLINE void etc_max_across(float *rows, int64_t n, int64_t line, const EtcPool *g)
 {
     for (float *row = rows; row < (rows + (n * g->sw * line)); row += g->sw * line) {

@@ -41,9 +41,8 @@ typedef struct EtcBlock {
     int64_t b_next; /* floats from ETC_TOGETHER columns of b to the next; ETC_TOGETHER: no gaps */
 } EtcBlock;
 
-/* Adds the terms of rows i .. i + mr - 1 to their sums.  `ahead` is what is prefetched into the
- * second-level cache, ETC_TOGETHER floats for each term.  mr and nv are constants after this function
- * and the next one are inlined. */
+/* Adds the terms of rows i .. i + mr - 1 to their sums, and prefetches `ahead`.  mr and nv are
+ * constants after this function and the next one are inlined. */
 ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, const float *ahead, int mr, int nv,
                                EtcF acc[16][4])
 {
@@ -56,7 +55,7 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, const float *ahead,
     const float *b = t->b;
     for (int64_t k = 0; k < t->k; k++) {
         EtcF bv[4];
-        if (ETC_LANES > 4) { /* Narrower vectors take longer for the terms than b takes to arrive. */
+        if (ETC_LANES > 4) {
             __builtin_prefetch(ahead, 0, 2);
             ahead += ETC_TOGETHER;
         }
@@ -152,9 +151,9 @@ ETC_OUTLINE void etc_tile_of_floats(const EtcBlock *t, int32_t i, int32_t column
     }
 }
 
-/* Computes all rows of a block that is nv vectors wide: tiles of mr rows, then smaller tiles.
- * Meanwhile the block of b that is `ahead` floats from this one is prefetched: each of the first tiles
- * takes ETC_TOGETHER columns. */
+/* Computes all rows of a block that is nv vectors wide: tiles of mr rows, then smaller tiles.  The
+ * first tiles prefetch the block of b that is `ahead` floats from this one into the second-level
+ * cache, ETC_TOGETHER columns each. */
 ETC_INLINE void etc_tiles(const EtcBlock *t, int64_t ahead, int mr, int nv)
 {
     const float *next = t->b + ahead;
@@ -204,8 +203,7 @@ ETC_OUTLINE void etc_tiles_4(const EtcBlock *t, int64_t ahead)
     etc_tiles(t, ahead, ETC_MR4, 4);
 }
 
-/* Computes a block.  `ahead` is the number of floats from b to that of the next block, whose rows and
- * columns are as far apart; 0: it is near, or unknown. */
+/* Computes a block.  `ahead`: the floats from b to that of the next block; 0: it is near. */
 ETC_INLINE void etc_block_before(const EtcBlock *t, int64_t ahead)
 {
     switch ((t->n + ETC_LANES - 1) / ETC_LANES) {
