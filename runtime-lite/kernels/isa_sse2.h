@@ -152,9 +152,16 @@ ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 }
 
 /* Adds all terms to a tile's sums.  The sums are kept in double, and rounded to float after each
- * term.  Returns 0, with acc unchanged, if a term needs etc_fma_again. */
+ * term.  Returns 0, with acc unchanged, if a term needs etc_fma_again, or the CPU has FMA. */
 ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 {
+#if defined(__FMA__)
+    (void)t;
+    (void)mr;
+    (void)nv;
+    (void)acc;
+    return 0;
+#else
     __m128d sum[4][4], bv[4];
     __m128i rare = _mm_setzero_si128();
     ETC_UNROLL
@@ -197,6 +204,7 @@ ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
         }
     }
     return 1;
+#endif
 }
 
 ETC_INLINE EtcF etc_vsqrt(EtcF a)

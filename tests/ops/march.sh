@@ -9,9 +9,10 @@ mkdir -p "$dir"
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wvla -Werror"
 first=
 
-runs() { # -march level: does this CPU have it?
+runs() { # -march level, or -mfma: does this CPU have it?
     case $1 in
     x86-64-v3) grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo ;;
+    -mfma) grep -qw fma /proc/cpuinfo ;;
     x86-64-v4) grep -qw avx512vl /proc/cpuinfo && grep -qw avx512dq /proc/cpuinfo ;;
     *) true ;;
     esac
@@ -21,8 +22,9 @@ one() { # compiler and standard, options
     name="$1 $2"
     exe=$dir/$(echo "$name" | tr -c 'a-z0-9\n' _)
     case $2 in
-    *march=x86-64-v?*)
-        if ! runs "${2##*march=}"; then
+    *march=x86-64-v?* | *-mfma)
+        level=${2##* }
+        if ! runs "${level#-march=}"; then
             skip "$name" "this CPU lacks it"
             return
         fi ;;
@@ -53,6 +55,7 @@ first_of() {
 for c in $(first_of gcc) $(first_of clang clang-14); do
     one "$c -std=c99" "-O2"
     [ "$x86" ] || continue
+    one "$c -std=c99" "-O1 -mfma" # without AVX2
     one "$c -std=c99" "-O2 -march=x86-64-v3"
     one "$c -std=c99" "-O2 -march=x86-64-v4"
     one "$c" "-O3 -march=native" # gnu mode, where gcc contracts unless told
