@@ -418,7 +418,7 @@ Test(quantize, algorithms_with_samples)
     p = quantized_by(a, LINEAR, false, rule, &of_file, &loud);
     fclose(loud.out);
     cr_expect_str_eq(told, "s.txt: warning: has no products of operands: 1 node is rounded without "
-                           "gptq; give the samples (--calibrate) for it\n");
+                           "gptq, for which a compile needs samples (--calibrate)\n");
     free(told);
     whole.algorithms = ALG_SCALE_ESTIMATION;
     cr_expect_str_eq(text_of(p, a), text_of(quantized_by(a, LINEAR, false, whole, &asked, &d), a));
