@@ -108,7 +108,7 @@ void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
 
 bool weight_is_blocked(Emit *e, const Value *w, int64_t rows)
 {
-    return rows >= TOGETHER && !e->target->mcu && type_is_static(w->type) &&
+    return rows >= TOGETHER && !e->target->mcu && type_is_static(w->type) && type_numel(w->type) &&
            constant_bytes_of(e, w, ETC_F32) && e->n_readers[w->state->storage] == 1;
 }
 
