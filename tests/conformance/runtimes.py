@@ -12,7 +12,6 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 NO_PTE = {"odd_custom_op"}  # what etc compiles for no runtime
-NO_OLD = {"images_of_decimal_scales"}  # an average over windows of open sizes, for which 1.0 has no kernel
 NO_NODES = {"sin", "copy", "cos"}
 SETTINGS = {"": [], " xnnpack": ["--backend", "xnnpack", "--delegate", "all"]}
 
@@ -53,7 +52,7 @@ def dims(folder):
 def verdict(etc, folder, path, flags, old, known):
     p = run(etc, "compile", os.path.join(folder, "model.pt2"), "-o", path, "-q", "--target-runtime", "1.0", *flags,
             *dims(folder))
-    if os.path.basename(folder) in NO_PTE | NO_OLD:
+    if os.path.basename(folder) in NO_PTE:
         return p.returncode == 4, f"refused, exit {p.returncode}"
     if p.returncode == 4: # what no version has, all of it told
         names = re.findall(r"error: (\S+::\S+): not among the kernels", p.stderr)
