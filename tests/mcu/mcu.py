@@ -106,7 +106,7 @@ def parts(model):
 
 def call_of(model):
     name, io, _ = parts(model)
-    return MODELS[name][2].replace("OUTPUT+", "(%s *)OUTPUT+" % (io + "_t" if io else "float"))
+    return re.sub(r"OUTPUT\+\d+", r"(void *)((%s *)\g<0>)" % (io + "_t" if io else "float"), MODELS[name][2])
 
 
 class Rig:
