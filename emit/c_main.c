@@ -471,7 +471,7 @@ static bool put_body(Emit *e, Text *t)
     return true;
 }
 
-/* Inputs without axes have no size to check. */
+/* Prints the function that refuses a size.  It is called only where an input has an axis. */
 static void put_stop_size(Text *t)
 {
     put(t, "static void stop_size(const char *name, int axis, int64_t size, const char *want)\n{\n"
