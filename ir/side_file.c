@@ -53,7 +53,8 @@ bool program_read_data(Program *p, const uint8_t *data, int64_t n, Diag *d)
         }
         s->data = NEW(p->arena, uint8_t, bytes + 1);
         s->n_bytes = bytes;
-        memcpy(s->data, data + s->offset, (size_t)bytes);
+        if (bytes) /* a side file of no bytes has no address */
+            memcpy(s->data, data + s->offset, (size_t)bytes);
     }
     return ok;
 }
