@@ -3,7 +3,7 @@
 #include "emit/emit.h"
 #include <string.h>
 
-enum { WORK_BYTES = 65536, MCU_WORK_BYTES = 8192 };
+enum { WORK_BYTES = 65536, WIDE_WORK_BYTES = 131072, MCU_WORK_BYTES = 8192 };
 
 /* The files for these rows compile for any machine, which then computes the same bits. */
 #define FIXED_POINT(cpu, set, compiler, bytes)                                          \
@@ -36,7 +36,7 @@ const Target target_row[] = {
      .test = "__builtin_cpu_supports(\"avx2\") &&\n        __builtin_cpu_supports(\"fma\")",
      .vector_bytes = 32,
      .has_fma = true,
-     .work_bytes = WORK_BYTES},
+     .work_bytes = WIDE_WORK_BYTES},
     {.name = "x86-64-v4",
      .machine = "x86_64",
      .condition = "defined(__x86_64__)",
@@ -50,7 +50,7 @@ const Target target_row[] = {
              "        __builtin_cpu_supports(\"avx512vl\")",
      .vector_bytes = 64,
      .has_fma = true,
-     .work_bytes = WORK_BYTES},
+     .work_bytes = WIDE_WORK_BYTES},
     {.name = "x86-64-v4-vnni",
      .machine = "x86_64",
      .condition = "defined(__x86_64__)",
@@ -65,7 +65,7 @@ const Target target_row[] = {
      .vector_bytes = 64,
      .has_fma = true,
      .is_for_bytes = true,
-     .work_bytes = WORK_BYTES},
+     .work_bytes = WIDE_WORK_BYTES},
     {.name = "armv8-a",
      .machine = "aarch64",
      .condition = "defined(__aarch64__)",

@@ -1,10 +1,11 @@
 /* across.h -- convolutions whose vectors hold output channels.
  *
- * A tile is a few pixels of a row by one or two vectors of channels.  One float of x is broadcast
+ * A tile is a few pixels of a row by one to three vectors of channels.  One float of x is broadcast
  * and multiplied by a vector of adjacent weights, so no panel of taps is packed: x is read in
- * place, or its rows are copied once.  The sums of a channel are a column of the tile and part of
- * a row of y.  If the input channels are added in several lots, the sums are kept in y between the
- * lots.  Each sum adds its terms in the order of conv.h, each with one fused multiply-add.
+ * place, or its rows are copied once.  The sums of the tiles of some rows are kept pixel by pixel
+ * while their terms are added, and then become rows of the channels of y.  If the input channels are
+ * added in several lots, the sums are kept in y between the lots.  Each sum adds its terms in the
+ * order of conv.h, each with one fused multiply-add.
  */
 #ifndef ETC_ACROSS_H
 #define ETC_ACROSS_H
@@ -20,59 +21,81 @@
 /* The weights are prefetched this many terms before they are used. */
 #define ETC_WEIGHTS_AHEAD 16
 
+/* The floats of sums that are kept, at the start of the working memory. */
+#define ETC_SUMS 2048
+
 typedef struct EtcAcross {
     const float *w;   /* [terms][ETC_TOGETHER] */
     int64_t w_second; /* floats from w to the weights of the second vector */
+    int64_t w_third;  /* and to those of the third */
     const float *x;   /* the input of the first pixel */
     int64_t x_half;   /* floats from x to the input of the first pixel of the tile's second half */
     int64_t steps;    /* how many times the listed terms are added */
     int64_t x_step;   /* floats of x from one step to the next */
     const int64_t *at; /* for each listed term, its offset from x in floats */
     int64_t n_at;      /* the number of listed terms */
+    const float *ahead; /* weights that are prefetched into the second-level cache */
     float *sums; /* [pixels][vectors][ETC_LANES]: the initial sums, then the results */
 } EtcAcross;
+
+/* The most pixels of a tile of three vectors; 0: there are no such tiles.  If there are 16 registers,
+ * widths are divided into such tiles with less waste than into tiles of two vectors. */
+#define ETC_PIXELS3 ((ETC_PIXELS == 6) ? 4 : 0)
 
 /* Adds all terms of a tile of n pixels by nv vectors.  n and nv are constants after inlining. */
 ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
 {
-    EtcF acc[16][2];
-    const float *w = t->w, *w2 = t->w + t->w_second, *x = t->x;
+    EtcF acc[16][3];
+    const float *w = t->w, *w2 = t->w + t->w_second, *w3 = t->w + t->w_third, *x = t->x;
     const int64_t *end = t->at + t->n_at;
+    const float *ahead = t->ahead;
     const int64_t x_half = t->x_half;
-    if (n > ETC_PIXELS) {
+    if (n > ((nv == 3) ? ETC_PIXELS3 : ETC_PIXELS)) {
         return; /* this instruction set has no such tile */
     }
     ETC_UNROLL
     for (int r = 0; r < n; r++) {
-        acc[r][0] = etc_loadu(t->sums + (r * nv * ETC_LANES));
-        acc[r][1] = etc_loadu(t->sums + ((((r + 1) * nv) - 1) * ETC_LANES));
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            acc[r][v] = etc_loadu(t->sums + (((r * nv) + v) * ETC_LANES));
+        }
     }
     for (int64_t s = 0; s < t->steps; s++) {
         for (const int64_t *at = t->at; at < end; at++) {
             const float *first = x + *at, *second = first + x_half;
-            const EtcF wv = etc_loadu(w), wv2 = (nv == 2) ? etc_loadu(w2) : wv;
+            const EtcF wv = etc_loadu(w), wv2 = (nv >= 2) ? etc_loadu(w2) : wv;
+            const EtcF wv3 = (nv == 3) ? etc_loadu(w3) : wv;
             __builtin_prefetch(w + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
             if ((nv == 2) && (ETC_LANES == ETC_TOGETHER)) {
                 __builtin_prefetch(w2 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
             }
+            if (nv == 3) {
+                __builtin_prefetch(w3 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
+            }
+            __builtin_prefetch(ahead, 0, 2);
+            ahead += ETC_TOGETHER;
             ETC_UNROLL
             for (int r = 0; r < n; r++) {
                 const EtcF xv = etc_splat((r < (n / 2)) ? first[r] : second[r - (n / 2)]);
                 acc[r][0] = etc_fma(xv, wv, acc[r][0]);
-                if (nv == 2) {
+                if (nv >= 2) {
                     acc[r][1] = etc_fma(xv, wv2, acc[r][1]);
+                }
+                if (nv == 3) {
+                    acc[r][2] = etc_fma(xv, wv3, acc[r][2]);
                 }
             }
             w += ETC_TOGETHER;
             w2 += ETC_TOGETHER;
+            w3 += ETC_TOGETHER;
         }
         x += t->x_step;
     }
     ETC_UNROLL
     for (int r = 0; r < n; r++) {
-        etc_storeu(t->sums + (r * nv * ETC_LANES), acc[r][0]);
-        if (nv == 2) {
-            etc_storeu(t->sums + (((r * nv) + 1) * ETC_LANES), acc[r][1]);
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            etc_storeu(t->sums + (((r * nv) + v) * ETC_LANES), acc[r][v]);
         }
     }
 }
@@ -136,6 +159,11 @@ ETC_OUTLINE void etc_across_1(const EtcAcross *t, int64_t n)
 ETC_OUTLINE void etc_across_2(const EtcAcross *t, int64_t n)
 {
     etc_across_pixels(t, n, 2);
+}
+
+ETC_OUTLINE void etc_across_3(const EtcAcross *t, int64_t n)
+{
+    etc_across_pixels(t, n, 3);
 }
 
 /* Sets the sums of n pixels to the biases of their channels, or to 0 if bias is NULL. */
@@ -220,7 +248,7 @@ typedef struct EtcPlanes {
 ETC_INLINE int etc_planes_fit(const EtcConv *g, EtcPlanes *p)
 {
     const int64_t down = ((g->kh - 1) * g->dh) / g->sh, taps = g->kh * g->kw;
-    const int64_t room = (ETC_WORK_BYTES / 4) - ETC_LANES;
+    const int64_t room = (ETC_WORK_BYTES / 4) - ETC_LANES - ETC_SUMS;
     const int64_t least = ((g->oc * g->ic * taps) <= ETC_NEAR_WEIGHTS) ? g->ic : ((256 / taps) + 1);
     p->ny = etc_min_i64(g->sh, ((g->kh - 1) * g->dh) + 1);
     p->nx = etc_min_i64(g->sw, ((g->kw - 1) * g->dw) + 1);
@@ -305,36 +333,75 @@ ETC_INLINE void etc_plane_copy(const float *x, const EtcConv *g, const EtcPlanes
     }
 }
 
-/* Computes nv (one or two) vectors of channels of n output rows.  If an image is narrow, a tile
- * covers two rows. */
-ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcConv *g, const EtcPlanes *p,
-                                const float *from, const float *bias, float *y, int64_t n,
-                                int64_t nv, int is_first, int is_last)
+/* Returns the vectors of channels of the next tiles, at most `most`, if `left` vectors are left. */
+ETC_INLINE int64_t etc_across_vectors(int64_t left, int64_t most)
 {
-    const float lo = (is_last != 0) ? g->lo : -__builtin_inff();
-    const float hi = (is_last != 0) ? g->hi : __builtin_inff();
-    for (int64_t r = 0; r < n;) {
-        const int64_t both = (!p->in_place && ((2 * p->ow) <= ETC_PIXELS) && ((r + 1) < n)) ? 2 : 1;
-        for (int64_t j = 0; j < p->ow;) {
-            const int64_t left = p->ow - j, tiles = (left + ETC_PIXELS - 1) / ETC_PIXELS;
-            const int64_t pixels = both * ((left + tiles - 1) / tiles);
-            float *to = y + (r * p->ow) + j;
-            t->x = from + (r * p->line) + j;
-            t->x_half = (both == 2) ? p->line : (pixels / 2);
-            if (is_first != 0) {
-                etc_sums_start(bias, pixels, nv, t->sums);
-            } else {
-                etc_sums_load(to, g->y_plane, pixels, nv, t->sums);
+    return ((most == 3) && (left > 2) && (left != 4)) ? 3 : etc_min_i64(left, 2);
+}
+
+/* What all tiles of some channels of a band share. */
+typedef struct EtcBand {
+    const float *x, *bias; /* the input of the first pixel; the biases of the channels, or NULL */
+    float *y;
+    int64_t nv;            /* vectors of channels */
+    int is_first, is_last; /* whether the terms are the first, and the last, of the sums */
+    const float *next;     /* the first block of weights after these that is far; NULL: none is */
+    int64_t block;         /* floats from a block of weights to the next */
+} EtcBand;
+
+/* Adds all terms of t to the sums of `rows` rows of n pixels.  A tile covers two rows if these are
+ * narrow.  Each of the first tiles prefetches one of the blocks of weights from `next` on. */
+ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcPlanes *p, const EtcBand *b, const float *x,
+                                int64_t rows, int64_t n, const float *next, float *sums)
+{
+    const int64_t most = (b->nv == 3) ? ETC_PIXELS3 : ETC_PIXELS, tiles = (n + most - 1) / most;
+    int64_t far_blocks = (next != NULL) ? b->nv : 0;
+    for (int64_t r = 0, both; r < rows; r += both) {
+        both = (((2 * n) <= most) && ((r + 1) < rows)) ? 2 : 1;
+        for (int64_t j = 0, left = tiles, width; left > 0; left--, j += width) {
+            width = (n - j + left - 1) / left;
+            t->x = x + (r * p->line) + j;
+            t->x_half = (both == 2) ? p->line : (width / 2);
+            t->sums = sums + (((r * n) + j) * b->nv * ETC_LANES);
+            t->ahead = t->w;
+            if (far_blocks > 0) {
+                t->ahead = next;
+                next += b->block;
+                far_blocks--;
             }
-            if (nv == 2) {
-                etc_across_2(t, pixels);
+            if ((ETC_PIXELS3 > 0) && (b->nv == 3)) {
+                etc_across_3(t, both * width);
+            } else if (b->nv == 2) {
+                etc_across_2(t, both * width);
             } else {
-                etc_across_1(t, pixels);
+                etc_across_1(t, both * width);
             }
-            etc_sums_store(t->sums, pixels, nv, lo, hi, to, g->y_plane);
-            j += pixels / both;
         }
-        r += both;
+    }
+}
+
+/* Computes the channels of n rows: as many rows at a time as have their sums in `sums`, or a part of
+ * a wide row. */
+ETC_OUTLINE void etc_across_band(EtcAcross *t, const EtcConv *g, const EtcPlanes *p, const EtcBand *b,
+                                int64_t n, float *sums)
+{
+    const float lo = (b->is_last != 0) ? g->lo : -__builtin_inff();
+    const float hi = (b->is_last != 0) ? g->hi : __builtin_inff();
+    const int64_t most = ETC_SUMS / (b->nv * ETC_LANES), parts = (p->ow + most - 1) / most;
+    const int64_t rows = etc_max_i64(most / p->ow, 1), width = (p->ow + parts - 1) / parts;
+    for (int64_t r = 0; r < n; r += rows) {
+        for (int64_t j = 0; j < p->ow; j += width) {
+            const int64_t high = etc_min_i64(rows, n - r), wide = etc_min_i64(width, p->ow - j);
+            float *to = b->y + (r * p->ow) + j;
+            if (b->is_first != 0) {
+                etc_sums_start(b->bias, high * wide, b->nv, sums);
+            } else {
+                etc_sums_load(to, g->y_plane, high * wide, b->nv, sums);
+            }
+            etc_across_rows(t, p, b, b->x + (r * p->line) + j, high, wide,
+                            ((r + j) == 0) ? b->next : NULL, sums);
+            etc_sums_store(sums, high * wide, b->nv, lo, hi, to, g->y_plane);
+        }
     }
 }
 
@@ -342,7 +409,7 @@ ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcConv *g, const EtcPlanes 
 ETC_INLINE void etc_conv_across(const float *x, const float *w, const float *bias, float *y,
                                 const EtcConv *g, EtcPlanes *p, float *work)
 {
-    float sums[16 * 2 * ETC_LANES];
+    float *planes = work + ETC_SUMS;
     const int64_t taps = g->kh * g->kw, depth = g->ic * taps;
     const int64_t whole = g->oc - (g->oc % ETC_TOGETHER);
     etc_planes_list(g, p);
@@ -350,20 +417,26 @@ ETC_INLINE void etc_conv_across(const float *x, const float *w, const float *bia
         const int64_t n = etc_min_i64(p->band, p->oh - oy);
         for (int64_t c = 0; c < g->ic; c += p->lot) {
             const int64_t lot = etc_min_i64(p->lot, g->ic - c);
-            EtcAcross t = {w, 0, x, 0, lot / p->group, p->group * p->plane, p->at, p->n_at, sums};
+            EtcAcross t = {w, 0, ETC_TOGETHER * depth, x, 0, lot / p->group, p->group * p->plane,
+                           p->at, p->n_at, w, NULL};
             for (int64_t i = 0; (p->in_place == 0) && (i < lot); i++) {
-                etc_plane_copy(x + ((c + i) * g->x_plane), g, p, oy, work + (i * p->plane));
+                etc_plane_copy(x + ((c + i) * g->x_plane), g, p, oy, planes + (i * p->plane));
             }
-            for (int64_t i = 0, nv = 2; i < whole; i += nv * ETC_LANES) {
-                const int64_t next = i + ETC_LANES;
-                nv = (next < whole) ? 2 : 1;
-                t.w = w + ((i / ETC_TOGETHER) * ETC_TOGETHER * depth) + (i % ETC_TOGETHER) +
-                      (c * taps * ETC_TOGETHER);
-                t.w_second = (ETC_LANES == ETC_TOGETHER) ? (ETC_TOGETHER * depth) : ETC_LANES;
-                etc_across_rows(&t, g, p, (p->in_place != 0) ? x : work,
-                                (bias != NULL) ? (bias + i) : NULL,
-                                y + (i * g->y_plane) + (oy * p->ow), n, nv, c == 0,
-                                (c + lot) == g->ic);
+            for (int64_t i = 0, nv; i < whole; i += nv * ETC_LANES) {
+                nv = etc_across_vectors((whole - i) / ETC_LANES, (ETC_PIXELS3 > 0) ? 3 : 2);
+                const int64_t next = (i + (nv * ETC_LANES) + ETC_TOGETHER - 1) / ETC_TOGETHER;
+                const int is_far = (oy == 0) && ((next * ETC_TOGETHER) < whole);
+                const float *lot_w = w + (c * taps * ETC_TOGETHER);
+                t.w = lot_w + ((i / ETC_TOGETHER) * t.w_third) + (i % ETC_TOGETHER);
+                t.w_second = (((i % ETC_TOGETHER) + ETC_LANES) < ETC_TOGETHER)
+                                 ? ETC_LANES
+                                 : (t.w_third - (i % ETC_TOGETHER));
+                const EtcBand b = {(p->in_place != 0) ? x : planes,
+                                   (bias != NULL) ? (bias + i) : NULL,
+                                   y + (i * g->y_plane) + (oy * p->ow), nv, c == 0,
+                                   (c + lot) == g->ic,
+                                   (is_far != 0) ? (lot_w + (next * t.w_third)) : NULL, t.w_third};
+                etc_across_band(&t, g, p, &b, n, work);
             }
         }
     }

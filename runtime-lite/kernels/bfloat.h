@@ -61,32 +61,33 @@ ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float 
 ETC_INLINE void etc_bfloat_across(const float *x, const uint16_t *w, const float *bias, float *y,
                                   const EtcConv *g, EtcPlanes *p, float *work, float *wide)
 {
-    float sums[16 * 2 * ETC_LANES];
+    float *planes = work + ETC_SUMS;
     const int64_t taps = g->kh * g->kw, whole = g->oc - (g->oc % ETC_TOGETHER);
     etc_planes_list(g, p);
     for (int64_t oy = 0; oy < p->oh; oy += p->band) {
         const int64_t n = etc_min_i64(p->band, p->oh - oy);
         for (int64_t c = 0; c < g->ic; c += p->lot) {
             const int64_t lot = etc_min_i64(p->lot, g->ic - c), block = lot * taps * ETC_TOGETHER;
-            const float *from = (p->in_place != 0) ? (x + (c * g->x_plane)) : work;
-            EtcAcross t = {wide, 0, x, 0, lot / p->group, p->group * p->plane, p->at, p->n_at,
-                           sums};
+            const float *from = (p->in_place != 0) ? (x + (c * g->x_plane)) : planes;
+            EtcAcross t = {wide, 0, 0, x, 0, lot / p->group, p->group * p->plane, p->at, p->n_at,
+                           wide, NULL};
             t.w_second = (ETC_LANES == ETC_TOGETHER) ? block : ETC_LANES;
             for (int64_t i = 0; (p->in_place == 0) && (i < lot); i++) {
-                etc_plane_copy(x + ((c + i) * g->x_plane), g, p, oy, work + (i * p->plane));
+                etc_plane_copy(x + ((c + i) * g->x_plane), g, p, oy, planes + (i * p->plane));
             }
-            for (int64_t i = 0, nv = 2; i < whole; i += nv * ETC_LANES) {
+            for (int64_t i = 0, nv; i < whole; i += nv * ETC_LANES) {
                 const int64_t at = i % ETC_WIDE_CHANNELS;
                 for (int64_t k = i; (at == 0) && (k < etc_min_i64(i + ETC_WIDE_CHANNELS, whole));
                      k += ETC_TOGETHER) {
                     etc_widen_bfloats(w + (((k * g->ic) + (c * ETC_TOGETHER)) * taps), block,
                                       wide + (((k - i) / ETC_TOGETHER) * block));
                 }
-                nv = ((i + ETC_LANES) < whole) ? 2 : 1;
+                nv = etc_across_vectors((whole - i) / ETC_LANES, 2);
                 t.w = wide + ((at / ETC_TOGETHER) * block) + (at % ETC_TOGETHER);
-                etc_across_rows(&t, g, p, from, (bias != NULL) ? (bias + i) : NULL,
-                                y + (i * g->y_plane) + (oy * p->ow), n, nv, c == 0,
-                                (c + lot) == g->ic);
+                const EtcBand b = {from, (bias != NULL) ? (bias + i) : NULL,
+                                   y + (i * g->y_plane) + (oy * p->ow), nv, c == 0,
+                                   (c + lot) == g->ic, NULL, 0};
+                etc_across_band(&t, g, p, &b, n, work);
             }
         }
     }
