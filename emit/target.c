@@ -3,6 +3,8 @@
 #include "emit/emit.h"
 #include <string.h>
 
+/* The working memory of kernels.  Convolutions copy some rows of all channels into it; wide vectors gain
+ * from more rows. */
 enum { WORK_BYTES = 65536, WIDE_WORK_BYTES = 131072, MCU_WORK_BYTES = 8192 };
 
 /* The files for these rows compile for any machine, which then computes the same bits. */
