@@ -24,6 +24,11 @@
 /* The floats of sums that are kept, at the start of the working memory. */
 #define ETC_SUMS 2048
 
+/* The floats of weights that all of these sums add before the next ones.  They stay in the
+ * first-level cache.  Tiles for 32 registers read weights less often, so that these may come from
+ * the second-level cache. */
+#define ETC_SLICE ((ETC_REGISTERS == 32) ? INT64_MAX : 4096)
+
 typedef struct EtcAcross {
     const float *w;   /* [terms][ETC_TOGETHER] */
     int64_t w_second; /* floats from w to the weights of the second vector */
@@ -380,6 +385,23 @@ ETC_INLINE void etc_across_rows(EtcAcross *t, const EtcPlanes *p, const EtcBand 
     }
 }
 
+/* Does so, some terms at a time; see ETC_SLICE. */
+ETC_INLINE void etc_across_slices(EtcAcross *t, const EtcPlanes *p, const EtcBand *b, const float *x,
+                                  int64_t rows, int64_t n, const float *next, float *sums)
+{
+    const float *w = t->w;
+    const int64_t steps = t->steps, terms = t->n_at * ETC_TOGETHER;
+    const int64_t slice = etc_max_i64(ETC_SLICE / (t->n_at * b->nv * ETC_LANES), 1);
+    for (int64_t s = 0; s < steps; s += t->steps) {
+        t->steps = etc_min_i64(slice, steps - s);
+        t->w = w + (s * terms);
+        etc_across_rows(t, p, b, x + (s * t->x_step), rows, n,
+                        (next != NULL) ? (next + (s * terms)) : NULL, sums);
+    }
+    t->w = w;
+    t->steps = steps;
+}
+
 /* Computes the channels of n rows: as many rows at a time as have their sums in `sums`, or a part of
  * a wide row. */
 ETC_OUTLINE void etc_across_band(EtcAcross *t, const EtcConv *g, const EtcPlanes *p, const EtcBand *b,
@@ -398,8 +420,8 @@ ETC_OUTLINE void etc_across_band(EtcAcross *t, const EtcConv *g, const EtcPlanes
             } else {
                 etc_sums_load(to, g->y_plane, high * wide, b->nv, sums);
             }
-            etc_across_rows(t, p, b, b->x + (r * p->line) + j, high, wide,
-                            ((r + j) == 0) ? b->next : NULL, sums);
+            etc_across_slices(t, p, b, b->x + (r * p->line) + j, high, wide,
+                              ((r + j) == 0) ? b->next : NULL, sums);
             etc_sums_store(sums, high * wide, b->nv, lo, hi, to, g->y_plane);
         }
     }
