@@ -237,6 +237,26 @@ static bool read_baseline(Gate *g)
     return ok;
 }
 
+static const char *json_number(bool is_there, double v, Arena *a)
+{
+    return is_there ? arena_printf(a, "%.17g", v) : "null";
+}
+
+static void print_json(const Gate *g, const Number *first)
+{
+    Arena *a = g->arena;
+    printf("{\"schema\": 1, \"file\": %s, \"baseline\": %s, \"ok\": %s, \"first\": %s, \"numbers\": [",
+           json_text(a, g->o->model), json_text(a, g->o->baseline), first ? "false" : "true",
+           first ? json_text(a, first->name) : "null");
+    for (int i = 0; i < g->n; i++) {
+        const Number *x = &g->number[i];
+        printf("%s{\"name\": %s, \"was\": %s, \"is\": %s, \"slack\": %.17g, \"ok\": %s}", comma(i),
+               json_text(a, x->name), json_number(x->was_there, x->was, a),
+               json_number(x->is_there, x->is, a), x->slack, x->ok ? "true" : "false");
+    }
+    puts("]}");
+}
+
 static bool write_baseline(const Gate *g)
 {
     Text t;
@@ -248,8 +268,10 @@ static bool write_baseline(const Gate *g)
                     g->number[i].is);
         fprintf(t.f, "\n}}\n");
     }
-    bool ok = output_text(g->o, &b, &t, g->o->baseline, g->diag) && out_stage(&b, g->diag) &&
-              finish_files(g->o, &b, g->diag);
+    bool ok = output_text(g->o, &b, &t, g->o->baseline, g->diag) && out_stage(&b, g->diag);
+    if (ok && g->o->json)
+        print_json(g, NULL);
+    ok = ok && finish_files(g->o, &b, g->diag);
     out_discard(&b);
     if (ok && !g->o->quiet)
         say(stderr, "%s: %d numbers of '%s'\n", g->o->baseline, g->n, g->o->model);
@@ -352,26 +374,6 @@ static const char *moved(const Gate *g, const Number *x)
     return arena_printf(g->arena, "%s: is %.9g, was %.9g, may be %s %.9g", x->name, x->is, x->was,
                         x->kind->worse > 0 ? "at most" : "at least",
                         x->was + x->kind->worse * x->slack);
-}
-
-static const char *json_number(bool is_there, double v, Arena *a)
-{
-    return is_there ? arena_printf(a, "%.17g", v) : "null";
-}
-
-static void print_json(const Gate *g, const Number *first)
-{
-    Arena *a = g->arena;
-    printf("{\"schema\": 1, \"file\": %s, \"baseline\": %s, \"ok\": %s, \"first\": %s, \"numbers\": [",
-           json_text(a, g->o->model), json_text(a, g->o->baseline), first ? "false" : "true",
-           first ? json_text(a, first->name) : "null");
-    for (int i = 0; i < g->n; i++) {
-        const Number *x = &g->number[i];
-        printf("%s{\"name\": %s, \"was\": %s, \"is\": %s, \"slack\": %.17g, \"ok\": %s}", comma(i),
-               json_text(a, x->name), json_number(x->was_there, x->was, a),
-               json_number(x->is_there, x->is, a), x->slack, x->ok ? "true" : "false");
-    }
-    puts("]}");
 }
 
 static void print_text(const Gate *g)

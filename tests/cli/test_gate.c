@@ -27,9 +27,12 @@ static const Json *find(const Json *x, const char *name)
 Test(gate, a_file_holds_its_own_baseline)
 {
     make_files();
-    ok("gate one.pte --baseline b.json --write-baseline");
-    Result r = ok("gate one.pte --baseline b.json --json");
+    Result r = ok("gate one.pte --baseline b.json --write-baseline --json");
     const Json *x = json(&r);
+    cr_expect_not_null(strstr(r.out, "\"was\": null"), "%s", r.out);
+    cr_expect_eq(number(find(x, "forward.delegates"), "is"), 0);
+    r = ok("gate one.pte --baseline b.json --json");
+    x = json(&r);
     cr_expect_eq(number(find(x, "forward.kernel_calls"), "is"), 1);
     cr_expect_eq(number(find(x, "forward.delegated_percent"), "is"), 0);
     cr_expect_eq(number(find(x, "forward.delegates"), "was"), 0);
