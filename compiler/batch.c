@@ -466,10 +466,10 @@ static int n_jobs(const Options *o)
     return o->jobs ? atoi(o->jobs) : cores;
 }
 
-/* Returns a path that counts from the current folder as an absolute path.  NULL stays NULL. */
+/* Returns a path that counts from the current folder as an absolute path.  NULL and "-" stay. */
 static const char *from_here(const char *path, Arena *a, Diag *d)
 {
-    const char *here = path && *path != '/' ? full_path(".", a, d) : "";
+    const char *here = path && *path != '/' && strcmp(path, "-") ? full_path(".", a, d) : "";
     return path && here ? arena_join(a, here, path) : path;
 }
 
@@ -504,8 +504,12 @@ bool command_batch(const Options *o, Arena *a, Diag *d)
         return file_unreadable(o->model, d);
     Run r = {.o = o, .batch = &b, .arena = a, .diag = d, .n_jobs = n_jobs(o),
              .state = arena_printf(a, "%s.etc-batch-%s.json", folder, base)};
-    bool ok = batch_read(o->files, base, folder, a, &b, d) && prepare(&b, o->files, &made, a, d) &&
-              (ninja ? batch_ninja(&b, ninja, a, d) : go(&r, junit, page));
+    const char *const own[] = {r.state, junit, ninja, page};
+    bool ok = batch_read(o->files, base, folder, a, &b, d);
+    for (size_t i = 0; i < sizeof own / sizeof *own && ok; i++)
+        ok = !own[i] || file_take(o->files, own[i], d);
+    ok = ok && prepare(&b, o->files, &made, a, d) &&
+         (ninja ? batch_ninja(&b, ninja, a, d) : go(&r, junit, page));
     if (!ok && !r.next)
         remove_folders(&made);
     return ok;

@@ -191,7 +191,7 @@ static bool read_file(List *l, const char *path, Loc loc)
     int errors = diag_errors(l->diag);
     bool ok = file_map(l->files, path, &data, &n, l->diag) != NULL;
     const Yaml *root = ok ? yaml_parse(l->arena, path, data, n, l->diag) : NULL;
-    ok = root && read_parts(l, root) && diag_errors(l->diag) == errors;
+    ok = root && diag_errors(l->diag) == errors && read_parts(l, root);
     l->n_open--;
     return ok;
 }

@@ -11,7 +11,9 @@
 
 bool file_unreadable(const char *path, Diag *d)
 {
-    return diag_io(d, (Loc){.file = path}, "cannot be read: %s", strerror(errno));
+    const Loc loc = {.file = path};
+    return errno == ENOMEM ? diag_error(d, loc, "no memory to read it")
+                           : diag_io(d, loc, "cannot be read: %s", strerror(errno));
 }
 
 bool file_changed(const char *path, Diag *d)

@@ -213,6 +213,24 @@ Test(batch, memory_has_a_limit_of_its_own)
     write_text("m.yaml", "models:\n  d: {model: mlp.pt2, memory: 50M, flags: {recipe: int8, calibrate: big.npz}}\n"
                          "  e: {model: mlp.pt2}\n");
     expect_status("batch m.yaml -o out -q", 1, "fw");
+    write_text("m.yaml", "models: [{model: mlp.pt2, memory: 1K}]\n"); /* not even the file can be mapped */
+    Result r = etc("batch m.yaml -o out -q");
+    cr_expect_eq(r.code, 1);
+    cr_expect_not_null(strstr(r.err, "mlp.pt2: error: no memory to read it"), "%s", r.err);
+}
+
+Test(batch, its_state_is_no_other_output)
+{
+    fails("batch l.yaml -o out --junit out/.etc-batch-l.yaml.json", 3, ".etc-batch-l.yaml.json");
+    Result r = ok("batch l.yaml -o out -q --ninja -");
+    cr_expect_not_null(strstr(r.out, "rule"), "%s", r.out);
+}
+
+Test(batch, a_key_that_is_there_twice_is_one_error)
+{
+    write_text("m.yaml", "models:\n  a: mlp.pt2\n  a: add.pt2\n");
+    Result r = etc("batch m.yaml -o out");
+    cr_expect_str_eq(r.err, "m.yaml:3:3: error: 'a' appears here a second time, first in line 2\n");
 }
 
 Test(batch, operators_are_counted_by_models)
