@@ -463,11 +463,10 @@ static bool fits(const Verify *v)
         return true;
     int n_in = etc_method_n_inputs(v->runner.method), n_out = etc_method_n_outputs(v->runner.method);
     Loc loc = {.file = v->o->model};
-    if (n_in != v->graph->n_in)
-        return diag_error(v->diag, loc, "has %d inputs, '%s' has %d", n_in, v->model.model,
-                          v->graph->n_in);
-    return n_out == v->graph->n_out || diag_error(v->diag, loc, "has %d outputs, '%s' has %d", n_out,
-                                                  v->model.model, v->graph->n_out);
+    const Graph *g = v->graph;
+    return (n_in == g->n_in && n_out == g->n_out) ||
+           diag_error(v->diag, loc, "inputs: %d, outputs: %d, where '%s' has %d and %d", n_in, n_out,
+                      v->model.model, g->n_in, g->n_out);
 }
 
 bool command_verify(const Options *o, Arena *a, Diag *d)

@@ -228,7 +228,7 @@ static bool check_format(Pt2 *p)
         return true;
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (archive_has(p->archive, other[i].member))
-            return diag_error(p->diag, p->loc, "is %s: export the model with torch 2.9 or later",
+            return diag_error(p->diag, p->loc, "is %s: export the model with torch 2.5 or later",
                               other[i].what);
     bool is_folder = archive_is_folder(p->archive);
     return pt2_check_text(p, p->archive, "archive_format", "pt2", is_folder) &&

@@ -211,7 +211,7 @@ Test(verify, refuses_what_does_not_belong_together)
     fails("verify one.pte --model one.etir --input x.npy --calibrate d", 2, "one or the other");
     fails("verify one.etir --model one.etir", 1, "is neither .pte nor .c");
     fails("verify one.pte --model one.pte", 1, "already compiled");
-    fails("verify one.pte --model $DATA/add/model.pt2", 1, "has 1 inputs");
+    fails("verify one.pte --model $DATA/add/model.pt2", 1, "inputs: 1, outputs: 2, where '");
     fails("verify one.pte --model none.pt2", 3, "none.pt2");
     write_images("y.npy", "3, 4", (const float[12]){0}, 12);
     fails("verify one.pte --model one.etir --input y.npy", 1, "expected f32[2,4]");
