@@ -111,7 +111,7 @@ typedef struct Flag Flag;
 /* Checks that a value is well-formed, as far as argv alone shows it, and reports it if not. */
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bank, is_bind, is_choice, is_dim, is_drop, is_dump,
-    is_method, is_passes, is_percent, is_html, is_page, is_picture, is_runs, is_target, is_threads,
+    is_method, is_bundle, is_passes, is_percent, is_report, is_runs, is_target, is_threads,
     is_tolerance, is_version;
 
 struct Flag {
@@ -136,7 +136,7 @@ static const Flag flag_row[] = {
     {"jobs", 'j', FLAG_TEXT, AT(jobs), BATCH, is_threads, "N",
      "how many processes run at once (one per core)"},
     {"junit", 0, FLAG_OUT, AT(junit), BATCH, any, "FILE.xml", "write the results as JUnit XML"},
-    {"report", 0, FLAG_OUT, AT(report), BATCH, is_html, "FILE.html",
+    {"report", 0, FLAG_OUT, AT(report), BATCH, is_report, "FILE.html",
      "write the results as a page, with links to the pages of models"},
     {"ninja", 0, FLAG_OUT, AT(ninja), BATCH, any, "FILE",
      "compile nothing; write a file for ninja that does"},
@@ -154,7 +154,7 @@ static const Flag flag_row[] = {
      "the .pt2 or folder with the weights of an .etir"},
     {"weights", 0, FLAG_IN, AT(weights), REFIT, any, "FILE",
      "the same model with other weights, or a .safetensors"},
-    {"bundle", 0, FLAG_TEXT, AT(bundle), COMPILE, any, "INPUTS[,OUTPUTS]",
+    {"bundle", 0, FLAG_TEXT, AT(bundle), COMPILE, is_bundle, "INPUTS[,OUTPUTS]",
      "write a .bpte: the .pte with sample inputs and expected outputs"},
     {"refittable", 0, FLAG_BOOL, AT(refittable), COMPILE, any, NULL,
      "store in the file what `etc refit` needs"},
@@ -265,9 +265,9 @@ static const Flag flag_row[] = {
      "write the constants that are in no model file"},
     {"dry-run", 0, FLAG_BOOL, AT(dry_run), BUILDS | REFIT | SAME, any, NULL,
      "do everything but write files"},
-    {"report", 0, FLAG_OUT, AT(report), BUILDS, is_picture, "FILE.html|FILE.svg",
+    {"report", 0, FLAG_OUT, AT(report), BUILDS, is_report, "FILE.html|FILE.svg",
      "draw the memory plan; a page also shows layers, backends and quantization"},
-    {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_page, "FILE.html|FILE.json",
+    {"report", 0, FLAG_OUT, AT(report), QUANTIZE, is_report, "FILE.html|FILE.json",
      "write how much accuracy each layer costs"},
     {"debug-map", 0, FLAG_OUT, AT(debug_map), COMPILE, any, "FILE.json",
      "write the node and source line of each instruction"},
@@ -473,25 +473,13 @@ static bool is_dump(const Parser *p, const Flag *f, const char *value)
     return is_pass(p, f, value + 6);
 }
 
-static bool is_picture(const Parser *p, const Flag *f, const char *value)
+/* Checks the name of a report: it ends in .html, or in the other ending that the command writes. */
+static bool is_report(const Parser *p, const Flag *f, const char *value)
 {
-    (void)f;
-    return ends_in(value, ".svg") || ends_in(value, ".html") ||
-           usage(p, "--report expects a name that ends in .svg or .html, not '%s'", value);
-}
-
-static bool is_html(const Parser *p, const Flag *f, const char *value)
-{
-    (void)f;
-    return ends_in(value, ".html") ||
-           usage(p, "--report expects a name that ends in .html, not '%s'", value);
-}
-
-static bool is_page(const Parser *p, const Flag *f, const char *value)
-{
-    (void)f;
-    return ends_in(value, ".html") || ends_in(value, ".json") ||
-           usage(p, "--report expects a name that ends in .html or .json, not '%s'", value);
+    const char *other = strchr(f->value, '|'), *end = other ? strrchr(other, '.') : ".html";
+    return ends_in(value, ".html") || ends_in(value, end) ||
+           usage(p, "--report expects a name that ends in .html%s%s, not '%s'", other ? " or " : "",
+                 other ? end : "", value);
 }
 
 static bool is_drop(const Parser *p, const Flag *f, const char *value)
@@ -509,6 +497,14 @@ static bool is_method(const Parser *p, const Flag *f, const char *value)
     size_t n = strcspn(value, "=");
     return (n && value[n] && value[n + 1]) ||
            usage(p, "--%s %s is not NAME=FILE", f->name, value);
+}
+
+/* Checks that neither name of INPUTS[,OUTPUTS] is empty. */
+static bool is_bundle(const Parser *p, const Flag *f, const char *value)
+{
+    const char *comma = strchr(value, ',');
+    return !comma || (comma > value && comma[1]) ||
+           usage(p, "--%s expects %s, not '%s'", f->name, f->value, value);
 }
 
 static bool is_percent(const Parser *p, const Flag *f, const char *value)
@@ -813,7 +809,8 @@ static bool parse_words(Parser *p, FILE *out, bool *helped)
     }
     for (int i = 0; i < p->o->n_parts; i++)
         finish_model(p, &p->o->part[i]);
-    return options_agree(p->o, command_row[p->o->command].name, command_row[p->o->command].use,
+    const Command c = p->o->wants_key ? CMD_KEY : p->o->command;
+    return options_agree(p->o, command_row[c].name, command_row[c].use,
                          p->arena, p->diag) &&
            files_differ(p);
 }

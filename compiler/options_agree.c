@@ -48,8 +48,10 @@ static bool has_model(const Check *p)
         return models_agree(p);
     if (o->command == CMD_OPS || (o->command == CMD_OPT && o->list))
         return true;
+    if (o->command == CMD_INSPECT && o->etdump && o->model)
+        return usage(p, "FILE '%s' and --etdump: one or the other", o->model);
     if (o->command == CMD_INSPECT && o->etdump)
-        return !o->model || usage(p, "FILE '%s' and --etdump: one or the other", o->model);
+        return !o->method || o->map || usage(p, "--method needs --map");
     if (o->command == CMD_INSPECT && (o->map || o->method))
         return usage(p, "--%s needs --etdump", o->map ? "map" : "method");
     if (o->model && o->methods.n)
@@ -68,12 +70,17 @@ static bool build_files_fit(const Check *p)
     return !why || usage(p, "--build-files %s: %s", o->build_files, why);
 }
 
+static bool is_stdout(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
 /* Checks that at most one output goes to standard output, and that the others have names that are
  * allowed. */
 static bool outputs_agree(const Check *p)
 {
     const Options *o = p->o;
-    bool to_stdout = o->output && !strcmp(o->output, "-");
+    bool to_stdout = is_stdout(o->output);
     size_t n = o->output ? strlen(o->output) : 0;
     if (o->command == CMD_EMIT_C && n && (n < 3 || strcmp(o->output + n - 2, ".c") != 0))
         return usage(p, "emit-c writes several files: -o expects a name that ends in .c");
@@ -87,17 +94,27 @@ static bool outputs_agree(const Check *p)
                      o->json ? "json" : "dump-ir");
     if (o->json && o->dump_ir)
         return usage(p, "--json and --dump-ir both write to standard output");
+    if (is_stdout(o->junit) || (o->json && o->write_baseline && is_stdout(o->baseline)))
+        return usage(p, "--%s - and JSON both write to standard output",
+                     o->junit ? "junit" : "baseline");
     if (o->depfile && to_stdout)
         return usage(p, "-MD needs an -o that is a file");
     return true;
 }
 
-static bool quantization_agrees(const Check *p, const Options *o)
+/* Checks the flags that belong to one model of several. */
+static bool model_agrees(const Check *p, const Options *o)
 {
-    if ((o->calibrate || o->statistics) && !o->recipe && o->command != CMD_VERIFY)
-        return usage(p, "--%s needs a --recipe", o->calibrate ? "calibrate" : "statistics");
-    if (o->objective && !o->recipe)
-        return usage(p, "--objective needs a --recipe");
+    const char *alone = o->calibrate    ? "calibrate"
+                        : o->statistics ? "statistics"
+                        : o->objective  ? "objective"
+                        : o->max_drop   ? "max-drop"
+                        : o->labels     ? "labels"
+                                        : NULL;
+    if (alone && !o->recipe && o->command != CMD_VERIFY)
+        return usage(p, "--%s needs a --recipe", alone);
+    if (o->inputs.n && !o->verify && (o->command == CMD_COMPILE || o->command == CMD_EMIT_C))
+        return usage(p, "--input needs --verify");
     if (o->verify && o->io && strcmp(o->io, "float") != 0)
         return usage(p,
                      "--verify compares with the model's own inputs and outputs: leave out --io");
@@ -132,8 +149,8 @@ static bool is_complete(const Check *p)
     const char *use = p->use, *name = p->name;
     if (!has_model(p))
         return false;
-    if (o->wants_key && o->model && !strcmp(o->model, "-"))
-        return usage(p, "a key needs a model that is a file");
+    if ((o->wants_key || o->command == CMD_BATCH) && is_stdout(o->model))
+        return usage(p, "etc %s reads a file, not standard input", name);
     if (!o->wants_key && needs_output(o->command) && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
     if (o->parallel && c_target(o) && c_target(o)->mcu)
@@ -146,6 +163,8 @@ static bool is_complete(const Check *p)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
         return usage(p, "--backend portable delegates nothing");
+    if (o->delegate && !o->backend)
+        return usage(p, "--delegate needs a --backend");
     if (o->simulate && o->require_delegated)
         return usage(p, "--simulate compares chains; --require-delegated needs a single one");
     if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
@@ -158,14 +177,16 @@ static bool is_complete(const Check *p)
         return usage(p, "--model is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_REFIT && !o->weights)
         return usage(p, "--weights is missing; usage: etc %s %s", name, use);
-    if (o->bundle && o->methods.n)
-        return usage(p, "--bundle is for one model");
+    if ((o->bundle || o->binds.n) && o->methods.n)
+        return usage(p, "--%s is for one model", o->bundle ? "bundle" : "bind");
     if (o->refittable && (o->methods.n || o->binds.n))
         return usage(p, "--refittable needs one model, without --bind");
     if (o->command == CMD_GATE && !o->baseline)
         return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
         return usage(p, "--write-baseline compares nothing: --tolerances is too much");
+    if (o->command == CMD_GATE && (o->method || o->threads) && !o->runs)
+        return usage(p, "--%s needs --runs", o->method ? "method" : "threads");
     if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
         return usage(p, "--calibrate and --input: one or the other");
     if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
@@ -173,7 +194,7 @@ static bool is_complete(const Check *p)
                      "--error-format %s cannot be combined with -v: both write to standard error",
                      o->error_format);
     for (int i = 0; i < n_models(o); i++)
-        if (!quantization_agrees(p, options_of_model(o, i)))
+        if (!model_agrees(p, options_of_model(o, i)))
             return false;
     if (o->target && !target_agrees(p))
         return false;

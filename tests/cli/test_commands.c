@@ -495,7 +495,7 @@ Test(commands, report_draws_the_plan)
                      .code,
                  0);
     cr_expect_eq(sh("grep -q '<svg' m.html && grep -q '</html>' m.html").code, 0);
-    fails("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.png", 2, "ends in .svg or .html");
+    fails("compile $DATA/mlp_digits/model.pt2 -o a.pte --report a.png", 2, "ends in .html or .svg");
     fails("compile $DATA/mlp_digits/model.pt2 -o x.svg --report x.svg", 2,
           "'x.svg' is the name of two outputs");
 }

@@ -71,7 +71,7 @@ static const struct {
     {"report", "--report a.svg", "--report a.html", true},
     {"debug-map", "", "--debug-map map.json", true},
     {"depfile", "-o a.c", "-o a.c -MD", true},
-    {"input", "", "--input half.npy", false},
+    {"input", "--verify", "--verify --input half.npy", false},
     {"threads", "", "--threads 2", false},
     {"error-format", "", "--error-format json", false},
     {"json", "", "--json -q", false},
@@ -205,7 +205,7 @@ Test(key, names_what_counts)
 Test(key, wants_what_a_compile_wants)
 {
     fails("key none.pt2", 3, "none.pt2");
-    fails("key - < /dev/null", 2, "a key needs a model that is a file");
+    fails("key - < /dev/null", 2, "etc key reads a file, not standard input");
     fails("key", 2, "a model is missing");
     fails("key emit-c " MLP "--backend xnnpack", 2, "takes no flag '--backend'");
     fails("key " MLP "--recipe int8 --calibrate none", 3, "none");

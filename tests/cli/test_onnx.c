@@ -60,6 +60,7 @@ Test(onnx, check_says_what_stops_it)
     cr_expect_not_null(strstr(r.err, "nothing stops a compile to C"), "%s", r.err);
     fails("check mlp.onnx", 1, "batch");
     fails("check unknown.onnx --bind c=1", 4, "ai.x::Frobnicate");
+    fails("check $DATA/mlp_digits/model.pt2 --bind input=1", 1, "--bind is for an .onnx");
 }
 
 Test(onnx, run_gives_what_torch_gave)
