@@ -69,6 +69,23 @@ int8 = etc.compile(digits / "model.pt2", recipe="int8", samples=[x])
 assert len(int8) < len(pte)
 assert etc.compile(digits / "model.pt2", recipe="int8", samples=digits / "input_0.npy") == int8
 assert numpy.array_equal(etc.run(pte, x)[0], etc.run(pte, [x])[0])
+for other in (numpy.asfortranarray(x), x.astype(">f4")):  # the same numbers, in another order of elements or bytes
+    assert numpy.array_equal(etc.run(bytearray(pte), [other])[0], etc.run(pte, [x])[0])
+assert etc.compile(digits / "model.pt2", recipe="int8", samples=x) == int8
+assert etc.compile(digits / "model.pt2", flags=["-o", "elsewhere.pte"]) == pte and not Path("elsewhere.pte").exists()
+for wrong in ("1..16", 1.5, (1, 16, 3), (16, 1)):
+    try:
+        etc.compile(digits / "model.pt2", dims={"input.0": wrong})
+    except (TypeError, ValueError) as e:
+        assert "input.0" in str(e) or "input_0" in str(e), e
+    else:
+        raise AssertionError(wrong)
+try:
+    etc.compile(digits / "model.pt2", flags="--verify")
+except TypeError as e:
+    assert "expected a list" in str(e), e
+else:
+    raise AssertionError("flags was taken letter by letter")
 for bad, kind in ((digits / "missing.pt2", "io"), (digits / "manifest.json", "model")):
     try:
         etc.compile(bad)
@@ -97,6 +114,15 @@ pte = etc.compile(net, (x, y), dims={"x.0": batch, "y.0": batch})
 for n in (1, 5, 16):
     a, b = torch.randn(n, 8), torch.randn(n, 4)
     assert numpy.allclose(etc.run(pte, [a, b])[0], net(a, b).detach().numpy(), atol=1e-6)
+assert etc.compile(net, (x, y), dims={"x.0": 3}) == etc.compile(net, (x, y))
+for dims, message in (({"x.2": batch}, "the example of 'x' has 2 axes"), ({"x.0": 5}, "the size of the example is 3"),
+                      ({"z.0": batch}, "expected INPUT.AXIS")):
+    try:
+        etc.compile(net, (x, y), dims=dims)
+    except ValueError as e:
+        assert message in str(e), e
+    else:
+        raise AssertionError(dims)
 int8 = etc.compile(net, (x, y), recipe="int8", samples=[(torch.randn(3, 8), torch.randn(3, 4)) for _ in range(8)])
 assert numpy.abs(etc.run(int8, [x, y])[0] - wanted).max() < 0.1
 net.train()
