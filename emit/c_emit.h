@@ -143,6 +143,7 @@ typedef struct Emit {
 
 bool port_is_tensor(const Value *v); /* a tensor or a number; no input whose value is fixed */
 bool port_is_shared(const Emit *e, const Value *v); /* a tensor that lies in the arena or a bank */
+bool port_is_parameter(const Emit *e, const Value *v); /* NAME_run has a parameter for it */
 /* The memory of a place in a pool, and the bytes from the start of the memory. */
 Memory *memory_of(const Emit *e, Place at);
 int64_t memory_offset(const Emit *e, Place at);
@@ -443,6 +444,22 @@ void put_winograd(Function *f, const Conv *c, const Value *y, int64_t rows, cons
 /* Returns whether C for the program multiplies 8-bit integers: c_integer.c. */
 bool program_multiplies_bytes(const Program *p);
 
+/* -- what NAME_run takes and returns: c_header.c ---------------------------------------------- */
+
+#define C_FIRST_LINES "/* SPDX-License-Identifier: 0BSD */\n/* "
+
+void put_parameters(Emit *e, Text *t); /* of the declaration of NAME_run */
+void put_arguments(Emit *e, Text *t);  /* of a call with the parameters of NAME_run */
+const char *c_base_name(const char *path);
+/* Prints the text that the first comments of NAME.h and NAME.c share, after the name of the file.
+ * e has the n models of the file. */
+void put_about(Emit *e, int n, Text *t);
+/* Writes NAME.h.  The value of the macro that guards it is a digest of its code, by which the
+ * other files recognize the header of another run. */
+void emit_header(Emit *e, int n, const char *about, CFiles *out);
+/* Prints the #include of NAME.h, and a check that it is the one that was written in this run. */
+void put_include(const Emit *e, const CFiles *out, Text *t);
+
 /* -- files: c_text.c ------------------------------------------------------------------------- */
 
 bool c_file_is(const CFile *f, const char *end); /* its suffix ends with `end` */
@@ -453,9 +470,7 @@ void c_file_piece(Arena *a, CFiles *out, int file, OutPiece piece);
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes);
 /* Prints a header that is the fixed part of a program. */
 void put_program(Text *t, const char *header);
-/* Prints the #include of NAME.h, and a check that it is the one that was written in this run. */
-void put_include(const Emit *e, const CFiles *out, Text *t); /* c_source.c */
-bool emit_main(Emit *e, CFiles *out);                        /* c_main.c: OUT_main.c */
+bool emit_main(Emit *e, CFiles *out); /* c_main.c: OUT_main.c */
 /* c_build.c: adds the build files for all files so far.  e has the n models of the file. */
 void emit_build_files(const Emit *e, int n, CFiles *out);
 

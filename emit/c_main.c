@@ -256,10 +256,10 @@ static bool put_call(Emit *e, Text *t)
     put_shared_inputs(e, t);
     put(t, "    (void)in;\n    (void)state;\n    stop_status(%s_run(", e->name);
     for (int i = 0; i < g->n_in; i++)
-        if (port_is_tensor(g->in[i]) && !port_is_shared(e, g->in[i]))
+        if (port_is_parameter(e, g->in[i]))
             put(t, "(%s *)in[%d].data, ", c_type(g->in[i]->type.dtype), i);
     for (int i = 0; i < g->n_out; i++)
-        if (port_is_tensor(g->out[i]) && !port_is_shared(e, g->out[i]))
+        if (port_is_parameter(e, g->out[i]))
             put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i] || e->told[i])
