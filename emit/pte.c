@@ -160,7 +160,7 @@ static void kernel_call(Scope *s, const Node *n)
 static FlatRef delegate_table(PteFile *e, const State *blob)
 {
     assert(blob->kind == ST_BLOB && blob->data);
-    int segment = 1 + bank_add(&e->blobs, e->arena, blob->data, type_bytes(blob->type));
+    int segment = 1 + store_add(&e->blobs, e->arena, blob->data, type_bytes(blob->type));
     flat_begin(e->flat, N_DELEGATE_DATA_SLOTS);
     flat_u8(e->flat, DELEGATE_DATA_LOCATION, 1); /* the data is in a segment */
     flat_u32(e->flat, DELEGATE_DATA_INDEX, (uint32_t)segment);

@@ -30,7 +30,7 @@ static FlatRef data_segment(PteFile *e, int64_t offset, int64_t size)
 }
 
 /* Returns the table of offsets in a segment.  Entry 0 is reserved: index 0 means "no data". */
-static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
+static FlatRef subsegments(PteFile *e, const ByteStore *b, int segment)
 {
     uint64_t *offset = NEW(e->arena, uint64_t, b->n + 1);
     for (int i = 0; i < b->n; i++)
@@ -43,7 +43,7 @@ static FlatRef subsegments(PteFile *e, const Bank *b, int segment)
 }
 
 /* Returns blob i, or a named weight after the blobs.  Each is a segment. */
-static const BankItem *segment_item(const PteFile *e, int i)
+static const StoredBytes *segment_item(const PteFile *e, int i)
 {
     assert(i >= 0 && i < e->blobs.n + e->named.n);
     return i < e->blobs.n ? &e->blobs.item[i] : &e->named.item[i - e->blobs.n];
@@ -63,8 +63,8 @@ static FlatRef named_row(PteFile *e, const char *key, int item)
 static int named_state(PteFile *e, const State *s)
 {
     const int64_t n = type_bytes(s->type);
-    return s->make ? bank_add_made(&e->named, e->arena, s->source, n, s->make)
-                   : bank_add(&e->named, e->arena, s->data, n);
+    return s->make ? store_add_made(&e->named, e->arena, s->source, n, s->make)
+                   : store_add(&e->named, e->arena, s->data, n);
 }
 
 /* Makes the table of named data: the weights of delegates, the name of a library that computed
@@ -82,11 +82,11 @@ static FlatRef named_data(PteFile *e)
     }
     if (p->session->fast_library)
         row[n++] = named_row(e, "etc.fast_calibrate",
-                             bank_add(&e->named, e->arena,
+                             store_add(&e->named, e->arena,
                                       (const uint8_t *)p->session->fast_library,
                                       (int64_t)strlen(p->session->fast_library)));
     if (p->session->record)
-        row[n++] = named_row(e, PTE_REFIT_KEY, bank_add(&e->named, e->arena, p->session->record,
+        row[n++] = named_row(e, PTE_REFIT_KEY, store_add(&e->named, e->arena, p->session->record,
                                                         p->session->n_record));
     return n ? flat_refs(e->flat, row, (size_t)n) : 0;
 }
@@ -100,7 +100,7 @@ static FlatRef segment_table(PteFile *e, int64_t *at)
     int64_t end = e->constants.size;
     ref[n++] = data_segment(e, 0, end);
     for (int i = 0; i < e->blobs.n + e->named.n; i++) {
-        const BankItem *b = segment_item(e, i);
+        const StoredBytes *b = segment_item(e, i);
         at[n] = round_up(end, SEGMENT_ALIGN);
         end = at[n] + b->n;
         ref[n] = data_segment(e, at[n], b->n);
@@ -162,12 +162,12 @@ static void piece(Pieces *p, int64_t at, const void *data, int64_t n)
     made_piece(p, at, data, n, NULL);
 }
 
-static void item_piece(Pieces *p, const BankItem *i, int64_t at)
+static void item_piece(Pieces *p, const StoredBytes *i, int64_t at)
 {
     made_piece(p, at, i->data, i->n, i->make);
 }
 
-static void bank_pieces(Pieces *p, const Bank *b, int64_t base)
+static void store_pieces(Pieces *p, const ByteStore *b, int64_t base)
 {
     for (int i = 0; i < b->n; i++)
         item_piece(p, &b->item[i], base + b->item[i].offset);
@@ -213,10 +213,10 @@ static void assemble(PteFile *e, const uint8_t *flat, int64_t n, const int64_t *
     } else {
         piece(&p, 0, header(e, flat, flat_bytes, base, segment_bytes), IDENT_END + HEADER);
         piece(&p, IDENT_END + HEADER, flat + IDENT_END, n - IDENT_END);
-        bank_pieces(&p, &e->constants, base);
+        store_pieces(&p, &e->constants, base);
         for (int i = 0; i < e->blobs.n + e->named.n; i++)
             item_piece(&p, segment_item(e, i), base + at[1 + i]);
-        bank_pieces(&p, &e->mutables, base + at[last]);
+        store_pieces(&p, &e->mutables, base + at[last]);
         e->stats->flat_bytes = flat_bytes;
     }
     e->stats->file_bytes = p.end;

@@ -22,7 +22,7 @@ typedef struct PteFile {
     bool failed;
     int n_tables;
     Table shared[9]; /* vectors of the FlatBuffer by the size of an item; [0]: strings */
-    Bank constants, mutables, blobs, named; /* named: the bytes that delegates refer to by name */
+    ByteStore constants, mutables, blobs, named; /* named: the bytes that delegates refer to by name */
     PteStats *stats;
 } PteFile;
 

@@ -269,7 +269,7 @@ static int state_value(Plan *p, const State *st)
     if (!state_is_sound(e, st, n))
         return 0;
     if (n && !(is_mutable && is_zero(st->data, n)))
-        buffer = 1 + (uint32_t)bank_add(is_mutable ? &e->mutables : &e->constants, e->arena,
+        buffer = 1 + (uint32_t)store_add(is_mutable ? &e->mutables : &e->constants, e->arena,
                                         st->data, n);
     if (!is_mutable)
         p->state_buffer[st->id] = buffer;

@@ -1,4 +1,5 @@
-/* arena.h -- memory that is freed all at once, checked arithmetic, and storage of equal byte strings. */
+/* arena.h -- memory that is freed all at once, checked arithmetic, and a store of byte strings that
+ * keeps equal ones once. */
 #ifndef ETC_IR_ARENA_H
 #define ETC_IR_ARENA_H
 
@@ -55,31 +56,31 @@ static inline bool mul_ok(int64_t a, int64_t b, int64_t *out)
 
 int64_t round_up(int64_t n, int64_t align); /* n <= INT64_MAX - align */
 
-/* -- bytes: bank.c ------------------------------------------------------------------------ */
+/* -- byte strings: byte_store.c ----------------------------------------------------------- */
 
-/* Computes bytes while a file is written, so that they are not held in memory: those from `from` to
- * from + n - 1, of what `data` describes, go to `to`.  `from` and `n` are multiples of 4, except
- * for an `n` that ends the bytes. */
+/* Computes bytes `from` .. `from + n - 1` of the string that `data` describes, and writes them to
+ * `to`.  It is called while a file is written, so that the whole string is never in memory.  `from`
+ * and `n` are multiples of 4, except that the last call may end anywhere. */
 typedef void MakeBytes(const void *data, int64_t from, int64_t n, uint8_t *to);
 
-typedef struct BankItem {
+typedef struct StoredBytes {
     const uint8_t *data;
     int64_t n, offset; /* in bytes */
     MakeBytes *make;   /* not NULL: the bytes are made from `data` */
-} BankItem;
+} StoredBytes;
 
 /* A sequence of byte strings, each at a multiple of `align`.  Equal strings are stored once. */
-typedef struct Bank {
+typedef struct ByteStore {
     int64_t align, size;
-    BankItem *item;
+    StoredBytes *item;
     int n;
     struct Table *known[2]; /* index of an item + 1, by a part of its bytes and by all of them */
-} Bank;
+} ByteStore;
 
-/* Returns the index of these bytes in the bank.  `data` is not copied and must outlive the bank. */
-int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n);
+/* Returns the index of these bytes in the store.  `data` is not copied and must outlive the store. */
+int store_add(ByteStore *b, Arena *a, const uint8_t *data, int64_t n);
 /* The same for n bytes that are made from `data`.  They are not compared with others. */
-int bank_add_made(Bank *b, Arena *a, const void *data, int64_t n, MakeBytes *make);
+int store_add_made(ByteStore *b, Arena *a, const void *data, int64_t n, MakeBytes *make);
 
 /* -- numbers of 8 and 16 bits: half.c ---------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* bank.c -- stores strings of bytes, equal ones once.
+/* byte_store.c -- stores byte strings, and keeps equal ones once.
  *
  * Weights are large and mostly differ.  So the first table has a few words of each string as its
  * key.  Only strings that agree in these words go into the second table, whose key is all their
@@ -7,7 +7,7 @@
 
 enum { SAMPLES = 16, BY_SAMPLES = 0, BY_ALL = 1 };
 
-static Table *known_by(Bank *b, Arena *a, int what)
+static Table *known_by(ByteStore *b, Arena *a, int what)
 {
     if (!b->known[what]) {
         b->known[what] = NEW(a, Table, 1);
@@ -18,7 +18,7 @@ static Table *known_by(Bank *b, Arena *a, int what)
 
 /* Returns the first item of the same length whose samples are equal.  NULL: there are too few bytes
  * to take samples from. */
-static TableItem *by_samples(Bank *b, Arena *a, const uint8_t *data, int64_t n)
+static TableItem *by_samples(ByteStore *b, Arena *a, const uint8_t *data, int64_t n)
 {
     uint64_t key[1 + SAMPLES] = {(uint64_t)n}, size = sizeof *key;
     int64_t step = (n - (int64_t)size) / (SAMPLES - 1);
@@ -29,27 +29,27 @@ static TableItem *by_samples(Bank *b, Arena *a, const uint8_t *data, int64_t n)
     return table_at_copy(known_by(b, a, BY_SAMPLES), key, sizeof key);
 }
 
-static bool differs(const Bank *b, const TableItem *known, const uint8_t *data, int64_t n)
+static bool differs(const ByteStore *b, const TableItem *known, const uint8_t *data, int64_t n)
 {
-    const BankItem *i = known->number ? &b->item[known->number - 1] : NULL;
+    const StoredBytes *i = known->number ? &b->item[known->number - 1] : NULL;
     return i && i->data != data && memcmp(i->data, data, (size_t)n);
 }
 
-int bank_add_made(Bank *b, Arena *a, const void *data, int64_t n, MakeBytes *make)
+int store_add_made(ByteStore *b, Arena *a, const void *data, int64_t n, MakeBytes *make)
 {
     assert(n >= 0 && b->align > 0);
-    BankItem item = {data, n, round_up(b->size, b->align), make};
+    StoredBytes item = {data, n, round_up(b->size, b->align), make};
     PUSH(a, b->item, b->n, item);
     b->size = item.offset + n;
     return b->n - 1;
 }
 
-int bank_add(Bank *b, Arena *a, const uint8_t *data, int64_t n)
+int store_add(ByteStore *b, Arena *a, const uint8_t *data, int64_t n)
 {
     TableItem *known = by_samples(b, a, data, n);
     if (!known || differs(b, known, data, n))
         known = table_at(known_by(b, a, BY_ALL), n ? data : (const uint8_t *)"", (size_t)n);
     if (!known->number)
-        known->number = bank_add_made(b, a, data, n, NULL) + 1;
+        known->number = store_add_made(b, a, data, n, NULL) + 1;
     return (int)known->number - 1;
 }
