@@ -163,7 +163,7 @@ static void handle_event(Builder *b)
     switch (b->event.type) {
     case YAML_DOCUMENT_START_EVENT:
         if (b->n_documents++)
-            fail(b, "a second document starts here; a file is one");
+            fail(b, "a second document starts here; a file must hold only one");
         break;
     case YAML_ALIAS_EVENT:
         diag_error(b->diag, loc_of(b, b->event.start_mark),

@@ -124,7 +124,7 @@ static bool read_results(const Reader *r, const Yaml *y, Draft *of)
     int n = 0, want = of->op->schema->n_outs;
     bool ok = yaml_is(y, YAML_LIST, "a list of {dtype: ..., sizes: ...}", r->a, r->d);
     if (ok && y->n != want)
-        return diag_error(r->d, yaml_loc(y), "'results' are %d, the schema of %s has %d", y->n,
+        return diag_error(r->d, yaml_loc(y), "there are %d 'results', but the schema of %s has %d", y->n,
                           of->op->name, want);
     for (const Yaml *item = ok ? y->first : NULL; item; item = item->next, n++)
         ok = read_result(r, item, &of->texts.dtype[n], &of->texts.sizes[n]) && ok;

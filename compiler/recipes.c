@@ -111,7 +111,7 @@ static int choice(Reader *r, const Yaml *y, const char *const *list)
         near_consider(&near, list[i]);
         all = arena_printf(r->a, "%s%s%s", all, i ? ", " : "", list[i]);
     }
-    diag_error(r->diag, yaml_loc(y), "%s is one of %s; not '%s'%s", called(r, y), all, y->text,
+    diag_error(r->diag, yaml_loc(y), "%s must be one of %s, not '%s'%s", called(r, y), all, y->text,
                near_text(r->a, &near));
     return -1;
 }
@@ -126,7 +126,7 @@ static void read_bool(Reader *r, const Yaml *y, void *to)
 {
     static const char *const list[] = {"false", "true", NULL};
     if (y->kind == YAML_SCALAR && !y->is_plain)
-        diag_error(r->diag, yaml_loc(y), "'%s' is true or false, without quotes", y->key);
+        diag_error(r->diag, yaml_loc(y), "'%s' must be true or false, without quotes", y->key);
     else
         *(bool *)to = choice(r, y, list) == 1;
 }
@@ -157,7 +157,7 @@ static bool number(Reader *r, const Yaml *y, double lo, double hi, const char *w
     if (y->kind == YAML_BROKEN)
         return false;
     if (v < lo || v > hi)
-        return diag_error(r->diag, yaml_loc(y), "'%s' is %s", y->key, want);
+        return diag_error(r->diag, yaml_loc(y), "'%s' must be %s", y->key, want);
     *to = v;
     return true;
 }
@@ -181,7 +181,7 @@ static void read_glob(Reader *r, const Yaml *y, void *to)
     if (!is_kind(r, y, YAML_SCALAR, "a text"))
         return;
     if (y->is_plain && is_ambiguous(y->text))
-        diag_error(r->diag, yaml_loc(y), "'%s' is a text, which '%s' is in quotes only", y->key,
+        diag_error(r->diag, yaml_loc(y), "'%s' must be a text: put '%s' in quotes", y->key,
                    y->text);
     else if (!*y->text)
         diag_error(r->diag, yaml_loc(y), "'%s' is an empty text, which matches nothing", y->key);
@@ -244,7 +244,7 @@ static void read_dtype(Reader *r, const Yaml *y, void *to)
 static void read_dynamic(Reader *r, const Yaml *y, void *to)
 {
     if (y->kind == YAML_SCALAR && !y->is_plain)
-        diag_error(r->diag, yaml_loc(y), "'%s' is true, false or auto, without quotes", y->key);
+        diag_error(r->diag, yaml_loc(y), "'%s' must be true, false or auto, without quotes", y->key);
     else
         read_choice(r, y, dynamics, to);
 }
@@ -265,14 +265,14 @@ static void read_group(Reader *r, const Yaml *y, void *to)
     if (!number(r, y, 2, 1 << 20, "a whole number from 2 to 1048576", &v))
         return;
     if (v != floor(v))
-        diag_error(r->diag, yaml_loc(y), "'%s' is a whole number", y->key);
+        diag_error(r->diag, yaml_loc(y), "'%s' must be a whole number", y->key);
     *(double *)to = v;
 }
 
 static void read_percentile(Reader *r, const Yaml *y, void *to)
 {
     if (number(r, y, 50, 100, "a number above 50 and up to 100", to) && *(double *)to == 50)
-        diag_error(r->diag, yaml_loc(y), "'%s' is a number above 50 and up to 100", y->key);
+        diag_error(r->diag, yaml_loc(y), "'%s' must be a number above 50 and up to 100", y->key);
 }
 
 enum { K_DTYPE, K_GRANULARITY, K_GROUP, K_SYMMETRIC, K_DYNAMIC, K_OBSERVER, K_PERCENTILE, N_KEYS };
@@ -295,35 +295,35 @@ static bool has_histogram(const Format *f)
 
 static void check_activation(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
 {
-    static const char only[] = "says nothing of scales that are found when the model runs";
+    static const char only[] = "has no meaning for scales that are found when the model runs";
     const bool is_dynamic = f->dynamic == IS_DYNAMIC;
     if (f->dtype == FLOAT16 || f->dtype == INT4)
         diag_error(r->diag, yaml_loc(at[K_DTYPE] ? at[K_DTYPE] : y),
-                   "activations are float32 or int8; not %s", dtypes[f->dtype]);
+                   "activations must be float32 or int8, not %s", dtypes[f->dtype]);
     if (f->granularity == PER_CHANNEL || f->granularity == PER_GROUP)
         refuse(r, at[K_GRANULARITY],
                "is for weights; activations have a scale per tensor, or per "
                "token where they are dynamic");
     if (f->granularity == PER_TENSOR && is_dynamic)
-        refuse(r, at[K_GRANULARITY], "of scales that are found when the model runs is token");
+        refuse(r, at[K_GRANULARITY], "must be token for scales that are found when the model runs");
     if (f->granularity == PER_TOKEN && !is_dynamic)
-        refuse(r, at[K_GRANULARITY], "token asks for dynamic: true");
+        refuse(r, at[K_GRANULARITY], "token needs dynamic: true");
     if (f->dynamic == IS_AUTO && !has_histogram(f))
-        refuse(r, at[K_DYNAMIC], "auto asks for observer: percentile, mse or kl");
-    refuse(r, at[K_GROUP], "is for weights alone");
+        refuse(r, at[K_DYNAMIC], "auto needs observer: percentile, mse or kl");
+    refuse(r, at[K_GROUP], "is only for weights");
     refuse(r, is_dynamic ? at[K_OBSERVER] : NULL, only);
     refuse(r, is_dynamic ? at[K_PERCENTILE] : NULL, only);
 }
 
 static void check_weight(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
 {
-    refuse(r, at[K_DYNAMIC], "is for activations alone");
+    refuse(r, at[K_DYNAMIC], "is only for activations");
     if (f->granularity == PER_TOKEN)
-        refuse(r, at[K_GRANULARITY], "token is for activations");
+        refuse(r, at[K_GRANULARITY], "token is only for activations");
     if (f->granularity == PER_GROUP)
         need(r, y, at[K_GROUP], "group_size");
     else if (f->granularity >= 0 || !at[K_GRANULARITY])
-        refuse(r, at[K_GROUP], "asks for granularity: group");
+        refuse(r, at[K_GROUP], "needs granularity: group");
 }
 
 static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml **at, bool is_weight)
@@ -331,11 +331,11 @@ static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml *
     if (y->kind == YAML_MAP)
         need(r, y, at[K_DTYPE], "dtype");
     for (int k = K_DTYPE + 1; (f->dtype == FLOAT32 || f->dtype == FLOAT16) && k < N_KEYS; k++) {
-        refuse(r, at[k], "says nothing of floats");
+        refuse(r, at[k], "has no meaning for floats");
         at[k] = NULL;
     }
     if (f->observer >= 0 ? f->observer != OBS_PERCENTILE : !at[K_OBSERVER])
-        refuse(r, at[K_PERCENTILE], "asks for observer: percentile");
+        refuse(r, at[K_PERCENTILE], "needs observer: percentile");
     if (is_weight)
         check_weight(r, y, f, at);
     else
@@ -469,7 +469,7 @@ static void read_rule(Reader *r, const Yaml *y)
         return;
     if (!found[1] && !found[2] && !found[3] && !found[4])
         diag_error(r->diag, yaml_loc(y),
-                   "a rule says something of activation, weight or algorithms");
+                   "a rule must name activation, weight or algorithms");
     if (r->is_preset)
         rule.line = rule.column = 0;
     PUSH(r->a, r->out->rule, r->out->n_rules, rule);
@@ -512,7 +512,7 @@ static void read_output(Reader *r, const Yaml *y, void *to)
 {
     double v = 0;
     if (number(r, y, 0, MOST_OUTPUT, "a whole number from 0 on", &v) && v != floor(v))
-        diag_error(r->diag, yaml_loc(y), "'%s' is a whole number", y->key);
+        diag_error(r->diag, yaml_loc(y), "'%s' must be a whole number", y->key);
     *(int *)to = (int)v + 1;
 }
 
@@ -528,7 +528,7 @@ static void read_budget(Reader *r, const Yaml *y, void *to)
     need(r, y, found[0], "metric");
     need(r, y, found[1], "max_drop");
     if (found[2] && r->out->metric == METRIC_TOP1)
-        diag_error(r->diag, yaml_loc(found[2]), "'output' is not for top1, which is of the first");
+        diag_error(r->diag, yaml_loc(found[2]), "'output' is not for top1, which judges the first output");
 }
 
 bool recipe_set_budget(const char *text, Recipe *out)
@@ -562,9 +562,9 @@ static void read_recipe(Reader *r, const Yaml *root)
     const Yaml *found[N(key)];
     if (root->kind != YAML_MAP)
         diag_error(r->diag, yaml_loc(root),
-                   "a recipe is a map of preset, objective, budget, rules");
+                   "a recipe must be a map of preset, objective, budget, rules");
     else if (read_map(r, root, key, N(key), r->out, found) && !found[0] && !found[3])
-        diag_error(r->diag, yaml_loc(root), "a recipe has a preset, or rules");
+        diag_error(r->diag, yaml_loc(root), "a recipe must have a preset or rules");
 }
 
 static const RecipePreset *preset_find(const char *name)

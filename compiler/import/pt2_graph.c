@@ -26,7 +26,7 @@ static bool add_names(Scope *s, const Json *table, NameKind kind)
         }
         TableItem *at = table_at_text(&s->names, it.key);
         if (at->ptr) {
-            ok = diag_error(p->diag, p->loc, "'%s' is two of a tensor, a size, a float and a bool",
+            ok = diag_error(p->diag, p->loc, "'%s' has two kinds, of tensor, size, float and bool",
                             it.key);
             continue;
         }

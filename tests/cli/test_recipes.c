@@ -20,7 +20,7 @@ Test(recipes, mistakes_are_listed_with_line_and_column)
     cr_expect_eq(r.code, 1);
     static const char *const told[] = {
         "r.yaml:2:17: error: there is no operator 'convolutoin'; did you mean 'convolution'?",
-        "r.yaml:3:13: error: 'weight' is one of float32, float16, int8, int4; not 'int9'",
+        "r.yaml:3:13: error: 'weight' must be one of float32, float16, int8, int4, not 'int9'",
         "r.yaml:5:5: error: there is no key 'wieght' here; did you mean 'weight'?"};
     for (int i = 0; i < 3; i++)
         cr_expect_not_null(strstr(r.err, told[i]), "%s", r.err);

@@ -146,23 +146,23 @@ Test(config, every_mistake_has_its_line_and_column)
         "  - {}\n",
         "r.yaml:10:5: error: 'algorithms' appears here a second time, first in line 9\n"
         "r.yaml:1:1: error: there is no key 'presett' here; did you mean 'preset'?\n"
-        "r.yaml:2:12: error: 'objective' is one of size, latency; not 'fast'\n"
-        "r.yaml:3:18: error: 'metric' is one of top1, cosine, sqnr, max_abs_error; not 'cosin'; "
+        "r.yaml:2:12: error: 'objective' must be one of size, latency, not 'fast'\n"
+        "r.yaml:3:18: error: 'metric' must be one of top1, cosine, sqnr, max_abs_error, not 'cosin'; "
         "did you mean 'cosine'?\n"
-        "r.yaml:3:35: error: 'max_drop' is a number from 0 on\n"
+        "r.yaml:3:35: error: 'max_drop' must be a number from 0 on\n"
         "r.yaml:5:13: error: there is no key 'opp' here; did you mean 'op'?\n"
-        "r.yaml:6:41: error: 'observer' is one of minmax, moving_average, percentile, mse, kl; "
+        "r.yaml:6:41: error: 'observer' must be one of minmax, moving_average, percentile, mse, kl, "
         "not 'kll'; did you mean 'kl'?\n"
-        "r.yaml:6:46: error: 'group_size' is for weights alone\n"
-        "r.yaml:7:13: error: 'weight' is one of float32, float16, int8, int4; not 'int5'; did "
+        "r.yaml:6:46: error: 'group_size' is only for weights\n"
+        "r.yaml:7:13: error: 'weight' must be one of float32, float16, int8, int4, not 'int5'; did "
         "you mean 'int8'?\n"
         "r.yaml:8:17: error: there is no operator 'lineer'; did you mean 'linear'?\n"
         "r.yaml:8:34: error: there is no backend 'xnpack'; did you mean 'xnnpack'?\n"
         "r.yaml:9:24: error: 'gptq' appears here a second time\n"
-        "r.yaml:9:30: error: an item is one of bias_correction, equalization, smoothquant, awq, "
-        "scale_estimation, gptq, hqq; not 'awk'; did you mean 'awq'?\n"
+        "r.yaml:9:30: error: an item must be one of bias_correction, equalization, smoothquant, awq, "
+        "scale_estimation, gptq, hqq, not 'awk'; did you mean 'awq'?\n"
         "r.yaml:11:13: error: 'group_size' is missing here\n"
-        "r.yaml:12:5: error: a rule says something of activation, weight or algorithms\n");
+        "r.yaml:12:5: error: a rule must name activation, weight or algorithms\n");
 }
 
 /* -- what YAML can be made to do -------------------------------------------------------------- */
@@ -216,7 +216,7 @@ Test(config, nothing_grows_out_of_a_small_text)
     expect_text_refused(text, "r.yaml:10001:1: error: more than 10000 keys");
     free(text);
     text = repeated("- {weight: int8}\n", 2000, "");
-    expect_text_refused(text, "a recipe is a map");
+    expect_text_refused(text, "a recipe must be a map");
     free(text);
 }
 
@@ -237,18 +237,18 @@ static const struct {
     const char *text, *part;
 } word_row[] = {
     {"rules: [{scope: {name: no}, weight: int8}]",
-     "r.yaml:1:24: error: 'name' is a text, which"},
-    {"rules: [{scope: {name: Yes}, weight: int8}]", "in quotes only"},
-    {"rules: [{scope: {name: 0o17}, weight: int8}]", "in quotes only"},
-    {"rules: [{scope: {name: 1e400}, weight: int8}]", "in quotes only"},
-    {"rules: [{scope: {name: ~}, weight: int8}]", "in quotes only"},
-    {"rules: [{scope: {name: }, weight: int8}]", "in quotes only"},
+     "r.yaml:1:24: error: 'name' must be a text"},
+    {"rules: [{scope: {name: Yes}, weight: int8}]", "in quotes"},
+    {"rules: [{scope: {name: 0o17}, weight: int8}]", "in quotes"},
+    {"rules: [{scope: {name: 1e400}, weight: int8}]", "in quotes"},
+    {"rules: [{scope: {name: ~}, weight: int8}]", "in quotes"},
+    {"rules: [{scope: {name: }, weight: int8}]", "in quotes"},
     {"rules: [{scope: {name: ''}, weight: int8}]", "an empty text"},
     {"rules: [{scope: {}, weight: int8}]", "r.yaml:1:17: error: 'scope' is empty"},
     {"rules: [{scope: conv, weight: int8}]", "'scope' must be a map"},
     {"rules: [{scope: {name: [a]}, weight: int8}]", "'name' must be a text"},
     {"rules: [{activation: {dtype: int8, symmetric: no}}]",
-     "'symmetric' is one of false, true; not 'no'"},
+     "'symmetric' must be one of false, true, not 'no'"},
     {"rules: [{activation: {dtype: int8, symmetric: 'true'}}]", "without quotes"},
     {"rules: [{activation: {dtype: int8, symmetric: True}}]", "did you mean 'true'?"},
     {"rules: [{weight: {dtype: int8, granularity: group, group_size: 010}}]",
@@ -258,7 +258,7 @@ static const struct {
     {"rules: [{weight: {dtype: int8, granularity: group, group_size: 3_2}}]",
      "a whole number from 2"},
     {"rules: [{weight: {dtype: int8, granularity: group, group_size: 32.5}}]",
-     "is a whole number"},
+     "must be a whole number"},
     {"rules: [{weight: {dtype: int8, granularity: group, group_size: '32'}}]",
      "a whole number from 2"},
     {"rules: [{weight: {dtype: int8, granularity: group, group_size: 1e400}}]",
@@ -268,21 +268,21 @@ static const struct {
     {"preset: int8\nbudget: {metric: top1, max_drop: .inf}", "a number from 0 on"},
     {"preset: int8\nbudget: {metric: top1, max_drop: 1e400}", "a number from 0 on"},
     {"preset: int8\nbudget: {metric: top1, max_drop: nan}", "a number from 0 on"},
-    {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: 1.5}", "is a whole number"},
+    {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: 1.5}", "must be a whole number"},
     {"preset: int8\nbudget: {metric: sqnr, max_drop: 1, output: -1}", "whole number from 0 on"},
     {"preset: int8\nbudget: {metric: top1, max_drop: 1, output: 0}", "is not for top1"},
     {"preset: int8\nbudget: {metric: top1}", "r.yaml:2:9: error: 'max_drop' is missing here"},
     {"preset: int8\nbudget: 3", "'budget' must be a map"},
     {"preset: [int8]", "'preset' must be one word"},
-    {"preset: int-8", "r.yaml:1:9: error: 'preset' is one of int8, int8-dynamic"},
+    {"preset: int-8", "r.yaml:1:9: error: 'preset' must be one of int8, int8-dynamic"},
     {"rules: {weight: int8}", "'rules' must be a list"},
     {"rules: [weight]", "an item must be a map"},
     {"rules: [{algorithms: gptq}]", "'algorithms' must be a list"},
-    {"objective: size", "a recipe has a preset, or rules"},
+    {"objective: size", "a recipe must have a preset or rules"},
     {"", "r.yaml: error: is empty"},
     {"# nothing\n", "is empty"},
-    {"int8", "a recipe is a map"},
-    {"[]", "a recipe is a map"},
+    {"int8", "a recipe must be a map"},
+    {"[]", "a recipe must be a map"},
     {"rules:\n\t- weight: int8\n", "r.yaml:2:1: error: is not YAML: "},
     {"rules: [", "is not YAML: "},
     {"rules: \"\\0\"\n", "a NUL"},
@@ -305,24 +305,24 @@ Test(config, what_does_not_go_together_is_refused)
     static const struct {
         const char *rule, *part;
     } row[] = {
-        {"activation: int4", "r.yaml:1:22: error: activations are float32 or int8; not int4"},
-        {"activation: {dtype: float16}", "activations are float32 or int8; not float16"},
+        {"activation: int4", "r.yaml:1:22: error: activations must be float32 or int8, not int4"},
+        {"activation: {dtype: float16}", "activations must be float32 or int8, not float16"},
         {"activation: {dtype: int8, granularity: channel}", "'granularity' is for weights"},
         {"activation: {dtype: int8, granularity: token}",
-         "'granularity' token asks for dynamic: true"},
+         "'granularity' token needs dynamic: true"},
         {"activation: {dtype: int8, granularity: tensor, dynamic: true}", "is token"},
         {"activation: {dtype: int8, dynamic: true, observer: mse}",
-         "'observer' says nothing of scales"},
-        {"activation: {dtype: int8, group_size: 32}", "'group_size' is for weights alone"},
-        {"activation: {dtype: float32, symmetric: true}", "'symmetric' says nothing of floats"},
-        {"activation: {dtype: int8, percentile: 99}", "'percentile' asks for observer: percentile"},
+         "'observer' has no meaning for scales"},
+        {"activation: {dtype: int8, group_size: 32}", "'group_size' is only for weights"},
+        {"activation: {dtype: float32, symmetric: true}", "'symmetric' has no meaning for floats"},
+        {"activation: {dtype: int8, percentile: 99}", "'percentile' needs observer: percentile"},
         {"activation: {dtype: int8, observer: percentile, percentile: 50}", "above 50"},
         {"activation: {dtype: int8, observer: percentile, percentile: 101}", "above 50"},
         {"activation: {symmetric: true}", "'dtype' is missing here"},
-        {"weight: {dtype: int8, dynamic: true}", "'dynamic' is for activations alone"},
-        {"weight: {dtype: int8, granularity: token}", "'granularity' token is for activations"},
-        {"weight: {dtype: int8, group_size: 32}", "'group_size' asks for granularity: group"},
-        {"weight: {dtype: float16, granularity: channel}", "'granularity' says nothing of floats"},
+        {"weight: {dtype: int8, dynamic: true}", "'dynamic' is only for activations"},
+        {"weight: {dtype: int8, granularity: token}", "'granularity' token is only for activations"},
+        {"weight: {dtype: int8, group_size: 32}", "'group_size' needs granularity: group"},
+        {"weight: {dtype: float16, granularity: channel}", "'granularity' has no meaning for floats"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         char text[256];
