@@ -346,10 +346,10 @@ static void while_loop(Scope *s, const Node *n)
     Scope test = enter(s, n, cond);
     graph_body(&test);
     int to_end = push_instr(p, (Instr){.type = JUMP_FALSE_CALL, .a = value_of(&test, cond->out[0])});
-    Scope turn = enter(s, n, body);
-    graph_body(&turn);
+    Scope inner = enter(s, n, body);
+    graph_body(&inner);
     for (int i = 0; i < n->n_out; i++)
-        carry(&turn, n, i, body->out[i], result[i]);
+        carry(&inner, n, i, body->out[i], result[i]);
     jump(p, first);
     p->instr[to_end].b = p->n_instrs;
 }

@@ -494,8 +494,8 @@ static bool run_region(const Node *n, const Graph *g, EtcTensor *const *operand,
     return true;
 }
 
-/* Runs one turn of a loop.  *more says whether there may be another. */
-static bool run_turn(const Node *n, EtcTensor *const *operand, EvalContext *c, Memory *m,
+/* Runs one iteration of a loop.  *more says whether there may be another. */
+static bool run_iteration(const Node *n, EtcTensor *const *operand, EvalContext *c, Memory *m,
                      bool in_body, bool *more)
 {
     EtcTensor *holds = tensor_new(c->tmp, ETC_BOOL, 0, NULL);
@@ -504,7 +504,7 @@ static bool run_turn(const Node *n, EtcTensor *const *operand, EvalContext *c, M
     *more = *(const uint8_t *)holds->data != 0;
     if (!*more)
         return true;
-    if (!(*c->turns)--)
+    if (!(*c->iterations)--)
         return diag_error(c->d, n->loc, "cannot be evaluated: its loop does not end in time");
     return run_region(n, arg_get(n, "body_graph").graph, operand, c, m, in_body, operand);
 }
@@ -516,8 +516,8 @@ static bool run_loop(const Node *n, EtcTensor *const *operand, EvalContext *c, M
     Arena *tmp = arena_new();
     bool ok = true, more = true;
     while (ok && more) {
-        EvalContext turn = eval_within(c, tmp);
-        ok = run_turn(n, operand, &turn, m, in_body, &more);
+        EvalContext inner = eval_within(c, tmp);
+        ok = run_iteration(n, operand, &inner, m, in_body, &more);
         arena_rewind(tmp);
     }
     arena_free(tmp);

@@ -643,8 +643,8 @@ static bool is_decided(const Node *n, const char *what, const Value *v, Diag *d)
            diag_error(d, n->loc, "%s has more than one element", what);
 }
 
-/* Checks that each value that a loop carries has one type in all turns, and that its condition is
- * one element. */
+/* Checks that each value that a loop carries has one type in all iterations, and that its condition
+ * is one element. */
 static bool carries_fit(const Node *n, Diag *d)
 {
     const Graph *cond = arg_get(n, "cond_graph").graph;

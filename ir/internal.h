@@ -108,7 +108,7 @@ typedef struct EvalContext {
     EvalVisit *visit; /* is called with the results of the nodes of `watched`; may be NULL */
     void *visit_ctx;
     const Graph *watched;
-    int64_t *turns; /* how many turns all loops together may still take */
+    int64_t *iterations; /* how many iterations all loops together may still take */
     void **spare;   /* by size class: a linked list of free memory */
 } EvalContext;
 

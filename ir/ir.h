@@ -237,8 +237,8 @@ State *program_named(Program *p, const char *stem, const char *fqn, Type type, c
  * A second call with the same type, source and `make` returns the same state. */
 State *program_named_made(Program *p, const char *stem, const char *fqn, Type type,
                           const void *source, int64_t n_source, MakeBytes *make);
-/* Returns the type_bytes(s->type) bytes of a state, or NULL if they are not at hand.  Bytes that are
- * to be made are made in the arena. */
+/* Returns the type_bytes(s->type) bytes of a state, or NULL if they are not at hand.  Bytes that
+ * are to be made are made in the arena. */
 const uint8_t *state_contents(const State *s, Arena *a);
 void program_keep_states(Program *p, const bool *keep); /* drops those with keep[index] false */
 
@@ -400,8 +400,8 @@ Graph *group_body(const Node *n); /* NULL: it is no group */
 void node_reads(const Node *n, int64_t *reads, Arena *tmp);
 bool region_has_places(const Node *n); /* the planner gives memory to the values of its graphs */
 /* Makes a loop with two graphs, `test` and `body`: a new node, to which the caller adds the
- * results.  `carried` are the values that the loop changes from turn to turn, `given` those that
- * it reads. */
+ * results.  `carried` are the values that the loop changes from iteration to iteration, `given`
+ * those that it reads. */
 Node *loop_new(Graph *g, Loc loc, Graph *test, Graph *body, Value *const *carried, int n_carried,
                Value *const *given, int n_given);
 Graph *region_next(const Node *n, const Graph *g); /* the graph after g; the first one after NULL */
@@ -411,8 +411,9 @@ Graph *region_planned(const Node *n, const Graph *g); /* the same; NULL unless r
 int region_n_operands(const Node *n);
 Value *region_operand(const Node *n, int i); /* NULL: it is no value */
 int region_slot(const Node *n, int i);       /* its index in n->in; -1: it is no value */
-/* Returns whether a loop carries input i of its graphs.  In the first turn the input is operand i,
- * later what the body returned in the turn before; at the end it is result i of the node. */
+/* Returns whether a loop carries input i of its graphs.  In the first iteration the input is
+ * operand i, later what the body returned in the iteration before; at the end it is result i of the
+ * node. */
 bool region_is_carried(const Node *n, int i);
 Value *region_input(const Node *n, int i);           /* result i if it is carried, else operand i */
 const Node *region_loop(const Graph *g);             /* the loop that g is the body of, or NULL */

@@ -1,10 +1,10 @@
 /* alias.c -- prepares a graph for planning: copies values that must not share bytes.
  *
  * Before planning, after order.  alias_sets.c decides which values share bytes.  An output that
- * would share bytes with an input, a state or another output is copied.  So is a value that
- * updates a state from the bytes of another state, and one that a turn of a loop would leave in
- * the bytes of another carried value.  On the pte tail a view whose sizes are known only at run
- * time becomes executorch_prim.et_view. */
+ * would share bytes with an input, a state or another output is copied.  So is a value that updates
+ * a state from the bytes of another state, and one that an iteration of a loop would leave in the
+ * bytes of another carried value.  On the pte tail a view whose sizes are known only at run time
+ * becomes executorch_prim.et_view. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -86,9 +86,9 @@ static bool is_carried_there(const Graph *g, int i, AliasSets a)
            type_equal(v->type, g->in[i]->type);
 }
 
-/* Copies results of a turn that would lie in the bytes of another carried value.  At the end of a
- * turn its results are moved to the carried values one after the other, so a move could destroy
- * such a result. */
+/* Copies results of an iteration that would lie in the bytes of another carried value.  At the end
+ * of an iteration its results are moved to the carried values one after the other, so a move could
+ * destroy such a result. */
 static bool copy_carried(Graph *g, Arena *tmp, bool *again, Diag *d)
 {
     const Node *loop = region_loop(g);

@@ -348,7 +348,7 @@ static void place_result(Sets *s, const Node *n, int time)
 }
 
 /* Finds the updates that can share bytes: a value may update one state, a state may have one
- * value, and the value may not be an output.  In a loop, results of a turn update the carried
+ * value, and the value may not be an output.  In a loop, results of an iteration update the carried
  * values. */
 static void find_updates(Sets *s)
 {

@@ -8,7 +8,7 @@
  * bytes that it reads itself only if the column `inplace` of its row names that operand and both
  * lie at exactly the same place.  Branches are simulated one after the other from the same
  * memory, and bytes that one of them painted hold nothing after them.  A loop is simulated for
- * two turns.  Memory is cut at every boundary of a place, so painting and reading touch whole
+ * two iterations.  Memory is cut at every boundary of a place, so painting and reading touch whole
  * segments.  Every fault that it finds is a bug of etc. */
 #include "passes/internal.h"
 #include <inttypes.h>
@@ -506,8 +506,8 @@ static void play_cond(Check *c, const Node *n)
 
 /* -- loops ------------------------------------------------------------------------------------- */
 
-/* Moves operand i, or the result of a turn, to the carried value.  No value that is moved later
- * may lie there.  If the value lies exactly there itself, nothing is moved. */
+/* Moves operand i, or the result of an iteration, to the carried value.  No value that is moved
+ * later may lie there.  If the value lies exactly there itself, nothing is moved. */
 static void carry(Check *c, const Node *n, int i, const Value *v)
 {
     const Value *y = n->out[i];
@@ -523,32 +523,32 @@ static void carry(Check *c, const Node *n, int i, const Value *v)
             hold(c, k, 0);
 }
 
-/* Simulates one turn, from the condition to the carried values. */
-static void play_turn(Check *c, const Node *n)
+/* Simulates one iteration, from the condition to the carried values. */
+static void play_iteration(Check *c, const Node *n)
 {
     for (const Graph *g = NULL; (g = region_next(n, g));) {
-        Check turn = check_branch(c, g, c->log);
-        play_body(&turn, c, n);
+        Check inner = check_branch(c, g, c->log);
+        play_body(&inner, c, n);
         if (region_decides(n, g))
-            check_read(&turn, g->out[0], n);
+            check_read(&inner, g->out[0], n);
         for (int i = 0; i < n->n_out && !region_decides(n, g); i++)
-            carry(&turn, n, i, g->out[i]);
-        c->ok = turn.ok && c->ok;
+            carry(&inner, n, i, g->out[i]);
+        c->ok = inner.ok && c->ok;
     }
     for (int i = 0; i < n->n_out; i++)
         paint(c, n->out[i]);
 }
 
-/* Simulates a loop.  In the second turn, operands and states must still hold what the first one
- * needs. */
+/* Simulates a loop.  In the second iteration, operands and states must still hold what the first
+ * one needs. */
 static void play_loop(Check *c, const Node *n)
 {
     for (int i = 0; i < n->n_out; i++)
         carry(c, n, i, region_operand(n, i));
     for (int i = 0; i < n->n_out; i++)
         paint(c, n->out[i]);
-    play_turn(c, n);
-    play_turn(c, n);
+    play_iteration(c, n);
+    play_iteration(c, n);
 }
 
 static void play(Check *c, const Node *n)

@@ -552,7 +552,7 @@ static LoopPart part_of_loop(Play *p, const Scope *outer, const Form *f, Value *
     return part;
 }
 
-static void turn_while(Play *p, Scope *s, const Form *f)
+static void build_loop(Play *p, Scope *s, const Form *f)
 {
     Value *start[MOST_RESULTS];
     LoopPart part[2];
@@ -598,7 +598,7 @@ static void run(Play *p, Scope *s, const Form *f)
         repeat(p, s, f);
         break;
     case FORM_LOOP:
-        turn_while(p, s, f);
+        build_loop(p, s, f);
         break;
     case FORM_RETURN:
         give(p, s, f);

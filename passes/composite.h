@@ -9,7 +9,8 @@
 
 /* -- text -------------------------------------------------------------------------------------- */
 
-/* A kind says which nodes a rule replaces.  An operator may have one rule of each kind but the last. */
+/* A kind says which nodes a rule replaces.  An operator may have one rule of each kind but the
+ * last. */
 typedef enum RuleKind {
     RULE_OF_NODE,    /* "aten.silu.default"; of spelled.txt: an operator that the form contains */
     RULE_OF_KERNEL,  /* "kernel.aten.linear.default": what pass fit_kernels does */
@@ -116,7 +117,7 @@ const Spelled *spelled_rule(Program *p, int rule, Diag *d); /* NULL: it has an e
 /* -- interpretation: a Play runs a rule for one node and builds the nodes that replace it ------ */
 
 /* The units of work that the rules may do for all nodes of a graph: MOST_WORK, and WORK_OF_VALUE
- * more for each value of the graph.  A turn of a loop or an item of a list is one unit, a node
+ * more for each value of the graph.  An iteration of a loop or item of a list is one unit, a node
  * that is built WORK_OF_NODE. */
 enum { MOST_WORK = 1 << 18, WORK_OF_VALUE = 1 << 12, WORK_OF_NODE = 1 << 6 };
 
@@ -175,7 +176,7 @@ typedef struct LoopPart {
 
 Value *play_carried(Play *p, const Value *like); /* stands for a carried tensor */
 /* Makes a loop of the nodes of both parts.  p->result is then what it carries after the last
- * turn. */
+ * iteration. */
 void play_loop(Play *p, const LoopPart *test, const LoopPart *body, Value *const *start);
 
 /* Replaces the node by what its operator's rule of this kind makes of it, or lets it stay where the

@@ -31,7 +31,7 @@ static void mark_callers(const Graph *g, AliasSets a, bool *callers)
     for (int i = 0; i < g->n_in; i++)
         callers[g->in[i]->index] = true;
     bool is_of_loop = g->owner && region_kind(g->owner) == REGION_LOOP;
-    for (int i = 0; i < g->n_out && !is_of_loop; i++) /* a loop moves them at the end of a turn */
+    for (int i = 0; i < g->n_out && !is_of_loop; i++) /* a loop moves them when an iteration ends */
         callers[a.root[g->out[i]->index]] = true;
 }
 

@@ -3,16 +3,16 @@
  * Stage edge or grouped, after order and alias; leaves planned.  Sizes count with their upper
  * bounds.  On the pte tail inputs, outputs, states and results share pool 1, as in files of the
  * official exporter; states come first, at the same offsets in every method.  On the c tail inputs,
- * outputs and states are memory of the caller, and the alias set of an output lies there.
- * If the session has banks, each of them is a pool.
+ * outputs and states are memory of the caller, and the alias set of an output lies there.  If the
+ * session has banks, each of them is a pool.
  *
- * Branches of a cond are planned before the graph around them, as if that graph were their
- * caller: their operands and results have the places of the cond's.  All other values of both
- * branches are one block of the outer graph, live only at the cond, in which both begin at the
- * first byte.  The two graphs of a loop are planned in the same way, with one difference:
- * carried values have the places of the loop's results, from before the first turn on.  The
- * result of a turn has bytes of its own until the end of the turn, unless it may be written over
- * the carried value. */
+ * Branches of a cond are planned before the graph around them, as if that graph were their caller:
+ * their operands and results have the places of the cond's.  All other values of both branches are
+ * one block of the outer graph, live only at the cond, in which both begin at the first byte.  The
+ * two graphs of a loop are planned in the same way, with one difference: carried values have the
+ * places of the loop's results, from before the first iteration on.  The result of an iteration has
+ * bytes of its own until the end of the iteration, unless it may be written over the carried
+ * value. */
 #include "passes/internal.h"
 
 /* -- what cannot be planned -------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
  */
 #include "passes/internal.h"
 
-/* Returns the state that operand i is if no call writes it and no turn of a loop replaces it; else
- * NULL. */
+/* Returns the state that operand i is if no call writes it and no iteration of a loop replaces it;
+ * else NULL. */
 static State *constant_operand(const Node *n, int i)
 {
     const Value *v = region_operand(n, i);

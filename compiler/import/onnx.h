@@ -42,8 +42,8 @@ typedef struct OnnxSequence {
     struct OnnxValue **item;
 } OnnxSequence;
 
-/* The thing that a name of a graph stands for.  A tensor has at least one of the first three; the others
- * are made from it when they are needed. */
+/* The thing that a name of a graph stands for.  A tensor has at least one of the first three; the
+ * others are made from it when they are needed. */
 typedef struct OnnxValue {
     Value *value;
     OnnxConst *constant;
@@ -145,22 +145,25 @@ bool onnx_is_absent(const OnnxNode *n, int i); /* the call of a function left in
  * absent, or an error was reported. */
 const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a);
 
-/* A loop of a known number of turns, each of which adds a row to some tensors. */
-typedef struct OnnxTurns OnnxTurns;
-struct OnnxTurns {
-    Dim turns;
+/* A loop of a known number of iterations, each of which adds a row to some tensors. */
+typedef struct OnnxRowLoop OnnxRowLoop;
+struct OnnxRowLoop {
+    Dim iterations;
     int n_carried, n_whole, n_rows;
-    /* The loop begins with `carried`, and each turn reads `whole`.  In turn() both are values of the body. */
+    /* The loop begins with `carried`, and each iteration reads `whole`.  In iteration() both are
+     * values of the body. */
     Value **carried, **whole;
-    Value **row; /* n_rows, which turn() fills */
-    /* Builds the nodes of turn number `at`, [1], and leaves in `carried` what the next turn gets. */
-    bool (*turn)(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at);
-    void *of; /* for turn() */
+    Value **row; /* n_rows, which iteration() fills */
+    /* Builds the nodes of iteration number `at`, [1], and leaves in `carried` what the next
+     * iteration gets. */
+    bool (*iteration)(OnnxNode *n, OnnxRowLoop *t, OnnxScope *scope, Value *at);
+    void *of; /* for iteration() */
 };
 
-/* Afterwards `carried` is what the last turn left, and `row` the rows of all turns along a first axis. */
-bool on_turns(OnnxNode *n, OnnxTurns *t);
-Value *on_from_end(OnnxNode *n, const OnnxTurns *t, Value *at); /* the number of the turn from the end */
+/* Afterwards `carried` is what the last iteration left, and `row` the rows of all iterations along
+ * a first axis. */
+bool on_row_loop(OnnxNode *n, OnnxRowLoop *t);
+Value *on_from_end(OnnxNode *n, const OnnxRowLoop *t, Value *at); /* `at`, counted from the end */
 
 /* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
 
@@ -218,8 +221,8 @@ Value *on_matmul(OnnxNode *n, Value *a, Value *b);
 /* Quantizes x to bytes, with a scale and zero point computed from its elements, and dequantizes
  * it again. */
 Value *on_rounded(OnnxNode *n, Value *x);
-/* Bytes of input i as floats, by the scales of input `at` and the zero points of input `zero`, which
- * are one or those of columns. */
+/* Bytes of input i as floats, by the scales of input `at` and the zero points of input `zero`,
+ * which are one or those of columns. */
 Value *on_dequantized(OnnxNode *n, int i, int at, int zero);
 Value *on_gemm(OnnxNode *n); /* computes Gemm of inputs 0 to 2 with the node's attributes */
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
@@ -228,7 +231,8 @@ Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* op of x with a resul
 Dim on_told(OnnxNode *n, Dim most, int64_t least);       /* a new size, known only at run time */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank, or -1 */
 
-/* A function that a recurrent layer has, or an optimizer put behind a product, with its parameters. */
+/* A function that a recurrent layer has, or an optimizer put behind a product, with its
+ * parameters. */
 typedef struct Activation {
     const char *name; /* "": none */
     double a, b;

@@ -1,13 +1,13 @@
 /* onnx_flow.c -- reads functions, branches and loops of ONNX.
  *
- * The nodes of a function, of a branch that is known at import, and of a loop with few turns
+ * The nodes of a function, of a branch that is known at import, and of a loop with few iterations
  * replace the node.  Any other branch or loop becomes a nested graph of the IR, which sees nothing
  * from outside: values of outer graphs that its nodes read become its inputs. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
 
-enum { MAX_CALLS = 32, MAX_TURNS = 256, MAX_OUTPUTS = 1024 };
+enum { MAX_CALLS = 32, MAX_ITERATIONS = 256, MAX_OUTPUTS = 1024 };
 
 /* -- names ------------------------------------------------------------------------------------- */
 
@@ -286,13 +286,13 @@ bool onnx_choose(OnnxNode *n)
 
 /* -- loops that are spelled out ---------------------------------------------------------------- */
 
-typedef struct Turns {
+typedef struct Loop {
     const Onnx__Graph *body;
     size_t carried, parts, rows; /* how many values, scanned inputs, scanned outputs */
-    OnnxValue **now;             /* the carried values after the last turn */
-    Value **row;                 /* the parts of scanned outputs, turn by turn */
+    OnnxValue **now;             /* the carried values after the last iteration */
+    Value **row;                 /* the parts of scanned outputs, iteration by iteration */
     int n_rows;
-} Turns;
+} Loop;
 
 static OnnxValue *known_number(OnnxNode *n, EtcDtype t, int64_t v)
 {
@@ -303,9 +303,9 @@ static OnnxValue *known_number(OnnxNode *n, EtcDtype t, int64_t v)
     return made;
 }
 
-/* Reads one turn in a scope of its own; `given` are the first inputs of its body.  `first` of its
- * outputs are neither carried nor rows, and are left in `out`. */
-static bool turn(OnnxNode *n, Turns *l, OnnxScope *s, OnnxValue *const *given, size_t n_given,
+/* Reads one iteration in a scope of its own; `given` are the first inputs of its body.  `first` of
+ * its outputs are neither carried nor rows, and are left in `out`. */
+static bool iteration(OnnxNode *n, Loop *l, OnnxScope *s, OnnxValue *const *given, size_t n_given,
                  size_t first, OnnxValue **out)
 {
     for (size_t i = 0; i < n_given; i++)
@@ -324,30 +324,30 @@ static bool turn(OnnxNode *n, Turns *l, OnnxScope *s, OnnxValue *const *given, s
     return true;
 }
 
-/* Joins row k of all turns along an axis of their own, which becomes axis `axis` of the result;
- * is_back: the last turn comes first. */
-static OnnxValue *stacked(OnnxNode *n, const Turns *l, size_t k, int64_t axis, bool is_back)
+/* Joins row k of all iterations along an axis of their own, which becomes axis `axis` of the
+ * result; is_back: the last iteration comes first. */
+static OnnxValue *stacked(OnnxNode *n, const Loop *l, size_t k, int64_t axis, bool is_back)
 {
-    int turns = l->rows ? l->n_rows / (int)l->rows : 0, at;
-    Value **part = NEW(n->in->tmp, Value *, turns + 1);
+    int iterations = l->rows ? l->n_rows / (int)l->rows : 0, at;
+    Value **part = NEW(n->in->tmp, Value *, iterations + 1);
     OnnxValue *made = NEW(n->in->tmp, OnnxValue, 1);
-    for (int i = 0; i < turns; i++) {
+    for (int i = 0; i < iterations; i++) {
         Value *v = l->row[(size_t)i * l->rows + k];
         if (!on_axis(n, axis, v->type.rank + 1, &at))
             return NULL;
-        part[is_back ? turns - 1 - i : i] = on_insert(n, v, at);
+        part[is_back ? iterations - 1 - i : i] = on_insert(n, v, at);
         if (n->failed)
             return NULL;
     }
-    if (!turns) {
-        onnx_unsupported(n, "gives rows of a loop without turns, whose type is unknown");
+    if (!iterations) {
+        onnx_unsupported(n, "gives rows of a loop without iterations, whose type is unknown");
         return NULL;
     }
-    *made = (OnnxValue){.value = on_join(n, turns, part, at)};
+    *made = (OnnxValue){.value = on_join(n, iterations, part, at)};
     return made->value ? made : NULL;
 }
 
-static bool take_carried(OnnxNode *n, Turns *l, size_t first)
+static bool take_carried(OnnxNode *n, Loop *l, size_t first)
 {
     l->now = NEW(n->in->tmp, OnnxValue *, l->carried + 1);
     for (size_t i = 0; i < l->carried; i++)
@@ -356,7 +356,7 @@ static bool take_carried(OnnxNode *n, Turns *l, size_t first)
     return true;
 }
 
-static bool give_carried(OnnxNode *n, const Turns *l)
+static bool give_carried(OnnxNode *n, const Loop *l)
 {
     for (size_t i = 0; i < l->carried; i++)
         if (!on_give(n, (int)i, l->now[i]))
@@ -366,9 +366,10 @@ static bool give_carried(OnnxNode *n, const Turns *l)
 
 /* -- loops that run ---------------------------------------------------------------------------- */
 
-/* Makes the graph that says whether another turn follows.  Its inputs are the number of the turn,
- * whether to go on, and the carried values.  is_told: its last input is the number of turns. */
-static Graph *test_of(OnnxNode *n, const Graph *body, int64_t turns, bool is_told)
+/* Makes the graph that says whether another iteration follows.  Its inputs are the number of the
+ * iteration, whether to go on, and the carried values.  is_told: its last input is the number of
+ * iterations. */
+static Graph *test_of(OnnxNode *n, const Graph *body, int64_t iterations, bool is_told)
 {
     Onnx *o = n->in;
     Nested t;
@@ -377,7 +378,7 @@ static Graph *test_of(OnnxNode *n, const Graph *body, int64_t turns, bool is_tol
         graph_add_input(t.graph, graph_value(t.graph, onnx_unique(o, "in"), body->in[i]->type));
     Value *at = t.graph->in[0], *last = t.graph->in[body->n_in - 1];
     Value *more = is_told ? on_binary(n, OP_LT_TENSOR, at, last)
-                          : ON_BUILD(n, OP_LT_SCALAR, "vd", at, DIM(turns));
+                          : ON_BUILD(n, OP_LT_SCALAR, "vd", at, DIM(iterations));
     more = on_binary(n, OP_LOGICAL_AND, more, t.graph->in[1]);
     if (more)
         graph_add_output(t.graph, more);
@@ -385,7 +386,7 @@ static Graph *test_of(OnnxNode *n, const Graph *body, int64_t turns, bool is_tol
     return more ? t.graph : NULL;
 }
 
-static bool play_body(OnnxNode *n, const Turns *l, Nested *b, Value *const *start)
+static bool play_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start)
 {
     Onnx *o = n->in;
     OnnxValue **out = NEW(o->tmp, OnnxValue *, l->body->n_output + 1);
@@ -405,23 +406,23 @@ static bool play_body(OnnxNode *n, const Turns *l, Nested *b, Value *const *star
         if (!v)
             return false;
         if (!type_equal(v->type, start[i]->type))
-            return onnx_unsupported(n, "carries values whose type or shape changes, for as many turns "
-                                       "as elements decide, or for more than 256");
+            return onnx_unsupported(n, "carries values whose type or shape changes, and its number of "
+                                       "iterations is above 256 or decided by elements");
         graph_add_output(b->graph, v);
     }
     return next != NULL;
 }
 
-/* Makes the node of a loop that runs.  `limit`, unless it is NULL, is the number of turns.
+/* Makes the node of a loop that runs.  `limit`, unless it is NULL, is the number of iterations.
  * Captured values follow the carried ones, as inputs of both graphs and of the node. */
-static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value *cond)
+static bool make_loop_node(OnnxNode *n, Loop *l, int64_t iterations, Value *limit, Value *cond)
 {
     Onnx *o = n->in;
     Nested b;
     Value **start = NEW(o->tmp, Value *, l->carried + 3);
     if (l->rows)
-        return onnx_unsupported(n, "collects a row of each turn, for as many turns as elements decide, "
-                                   "or for more than 256");
+        return onnx_unsupported(n, "collects a row of each iteration, and their number is above 256 or "
+                                   "decided by elements");
     start[0] = on_number(n, 0, ETC_I64);
     start[1] = cond;
     for (size_t i = 0; i < l->carried; i++)
@@ -435,19 +436,19 @@ static bool run_turns(OnnxNode *n, Turns *l, int64_t turns, Value *limit, Value 
         graph_add_input(b.graph, graph_value(b.graph, onnx_unique(o, "limit"), limit->type));
         PUSH(o->tmp, b.scope.captured, b.scope.n_captured, limit);
     }
-    Graph *test = ok ? test_of(n, b.graph, turns, limit != NULL) : NULL;
+    Graph *test = ok ? test_of(n, b.graph, iterations, limit != NULL) : NULL;
     if (!test)
         return false;
     Node *made = loop_new(o->graph, n->loc, test, b.graph, start, (int)l->carried + 2, b.scope.captured,
                           b.scope.n_captured);
     for (int i = 0; i < 2; i++)
-        node_add_out(made, onnx_unique(o, "turns"), start[i]->type);
+        node_add_out(made, onnx_unique(o, "iterations"), start[i]->type);
     ok = give_results(n, made, b.graph, 2, (int)l->carried);
     graph_append(o->graph, made);
     return ok;
 }
 
-/* -- loops of as many turns as an axis has elements -------------------------------------------- */
+/* -- loops of as many iterations as an axis has elements --------------------------------------- */
 
 /* Makes a value of graph g for each of `given`, with its type.  They are no inputs of g yet. */
 static Value **inputs_like(Onnx *o, Graph *g, Value *const *given, int count)
@@ -458,11 +459,12 @@ static Value **inputs_like(Onnx *o, Graph *g, Value *const *given, int count)
     return in;
 }
 
-/* Adds the row of a turn, at place `at`, to the rows of all turns.  *all is the input of the body
- * that has these, *left the output. */
-static bool collect(OnnxNode *n, const OnnxTurns *t, Value *at, Value *row, Value **all, Value **left)
+/* Adds the row of an iteration, at place `at`, to the rows of all iterations.  *all is the input of
+ * the body that has these, *left the output. */
+static bool collect(OnnxNode *n, const OnnxRowLoop *t, Value *at, Value *row, Value **all,
+                    Value **left)
 {
-    Dim dim[MAX_RANK + 1] = {t->turns};
+    Dim dim[MAX_RANK + 1] = {t->iterations};
     for (int i = 0; i < row->type.rank; i++)
         dim[i + 1] = row->type.dim[i];
     int rank = row->type.rank + 1;
@@ -475,9 +477,9 @@ static bool collect(OnnxNode *n, const OnnxTurns *t, Value *at, Value *row, Valu
     return *left != NULL;
 }
 
-/* Plays one turn as the body.  Its inputs are the number of the turn, what is carried, the rows, what it
- * reads, and values of outer graphs that it captured. */
-static bool build_body(OnnxNode *n, OnnxTurns *t, Nested *b)
+/* Plays one iteration as the body.  Its inputs are the number of the iteration, what is carried,
+ * the rows, what it reads, and values of outer graphs that it captured. */
+static bool build_body(OnnxNode *n, OnnxRowLoop *t, Nested *b)
 {
     Onnx *o = n->in;
     Dim one = DIM(1);
@@ -488,7 +490,7 @@ static bool build_body(OnnxNode *n, OnnxTurns *t, Nested *b)
     t->whole = inputs_like(o, b->graph, t->whole, t->n_whole);
     t->carried = NEW(o->tmp, Value *, t->n_carried + 1);
     memcpy(t->carried, carried, (size_t)t->n_carried * sizeof *carried);
-    if (!t->turn(n, t, &b->scope, at))
+    if (!t->iteration(n, t, &b->scope, at))
         return false;
     for (int i = 0; i < t->n_carried; i++)
         if (!type_equal(t->carried[i]->type, carried[i]->type))
@@ -519,27 +521,27 @@ static bool build_body(OnnxNode *n, OnnxTurns *t, Nested *b)
     return true;
 }
 
-static Graph *test_of_turns(OnnxNode *n, const Graph *body, Dim turns)
+static Graph *test_of_count(OnnxNode *n, const Graph *body, Dim iterations)
 {
     Nested t;
     enter(n, &t);
     for (int i = 0; i < body->n_in; i++)
         graph_add_input(t.graph, graph_value(t.graph, onnx_unique(n->in, "in"), body->in[i]->type));
-    Value *more = ON_BUILD(n, OP_LT_SCALAR, "vd", t.graph->in[0], turns);
+    Value *more = ON_BUILD(n, OP_LT_SCALAR, "vd", t.graph->in[0], iterations);
     if (more)
         graph_add_output(t.graph, more);
     leave(n, &t);
     return more ? t.graph : NULL;
 }
 
-Value *on_from_end(OnnxNode *n, const OnnxTurns *t, Value *at)
+Value *on_from_end(OnnxNode *n, const OnnxRowLoop *t, Value *at)
 {
-    Arg last = {.kind = ARG_INT, .dim = dim_sub(n->in->program, t->turns, DIM(1))};
+    Arg last = {.kind = ARG_INT, .dim = dim_sub(n->in->program, t->iterations, DIM(1))};
     at = on_unary(n, OP_NEG, at);
     return at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, last) : NULL;
 }
 
-bool on_turns(OnnxNode *n, OnnxTurns *t)
+bool on_row_loop(OnnxNode *n, OnnxRowLoop *t)
 {
     Onnx *o = n->in;
     Nested b;
@@ -549,7 +551,7 @@ bool on_turns(OnnxNode *n, OnnxTurns *t)
     enter(n, &b);
     bool ok = build_body(n, t, &b);
     leave(n, &b);
-    Graph *test = ok ? test_of_turns(n, b.graph, t->turns) : NULL;
+    Graph *test = ok ? test_of_count(n, b.graph, t->iterations) : NULL;
     if (!test)
         return false;
     for (int i = 0; i < n_carried; i++) {
@@ -577,23 +579,23 @@ bool on_turns(OnnxNode *n, OnnxTurns *t)
 
 /* -- Loop -------------------------------------------------------------------------------------- */
 
-/* Unrolls the loop while its condition is known.  *left: the condition of some turn is not
+/* Unrolls the loop while its condition is known.  *left: the condition of some iteration is not
  * known; the nodes that were made are not used then. */
-static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
+static bool spell_out(OnnxNode *n, Loop *l, int64_t iterations, bool *left)
 {
     Onnx *o = n->in;
     OnnxValue **given = NEW(o->tmp, OnnxValue *, l->carried + 2);
     OnnxValue **out = NEW(o->tmp, OnnxValue *, l->body->n_output + 1);
     int more = 1;
-    for (int64_t i = 0; i < turns && more; i++) {
+    for (int64_t i = 0; i < iterations && more; i++) {
         given[0] = known_number(n, ETC_I64, i);
         given[1] = known_number(n, ETC_BOOL, 1);
         memcpy(given + 2, l->now, l->carried * sizeof *given);
         OnnxScope s = scope_within(n, NULL);
-        if (!turn(n, l, &s, given, l->carried + 2, 1, out))
+        if (!iteration(n, l, &s, given, l->carried + 2, 1, out))
             return false;
         more = truth(o, out[0]);
-        *left = more < 0 || (more && i == MAX_TURNS - 1 && turns > MAX_TURNS);
+        *left = more < 0 || (more && i == MAX_ITERATIONS - 1 && iterations > MAX_ITERATIONS);
         if (*left)
             return true;
     }
@@ -601,8 +603,8 @@ static bool spell_out(OnnxNode *n, Turns *l, int64_t turns, bool *left)
 }
 
 /* Returns the carried values as tensors: those with which a running loop begins, or those that a
- * turn leaves. */
-static Value **carried_values(OnnxNode *n, const Turns *l)
+ * iteration leaves. */
+static Value **carried_values(OnnxNode *n, const Loop *l)
 {
     Value **v = NEW(n->in->tmp, Value *, l->carried + 1);
     for (size_t i = 0; i < l->carried; i++)
@@ -610,13 +612,13 @@ static Value **carried_values(OnnxNode *n, const Turns *l)
     return n->failed ? NULL : v;
 }
 
-/* Reads a turn as the body of a loop that runs. */
-static bool turn_within(OnnxNode *n, OnnxTurns *t, OnnxScope *s, OnnxValue **given, size_t n_given,
-                        size_t first, OnnxValue **out)
+/* Reads an iteration as the body of a loop that runs. */
+static bool iteration_within(OnnxNode *n, OnnxRowLoop *t, OnnxScope *s, OnnxValue **given,
+                             size_t n_given, size_t first, OnnxValue **out)
 {
-    Turns *l = t->of;
+    Loop *l = t->of;
     l->n_rows = 0;
-    if (!turn(n, l, s, given, n_given, first, out))
+    if (!iteration(n, l, s, given, n_given, first, out))
         return false;
     Value **left = carried_values(n, l);
     for (size_t i = 0; left && i < l->carried; i++)
@@ -634,38 +636,38 @@ static OnnxValue *named(OnnxNode *n, Value *v)
     return made;
 }
 
-static bool loop_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *s, Value *at)
+static bool loop_iteration(OnnxNode *n, OnnxRowLoop *t, OnnxScope *s, Value *at)
 {
-    const Turns *l = t->of;
+    const Loop *l = t->of;
     OnnxValue **given = NEW(n->in->tmp, OnnxValue *, l->carried + 2);
     OnnxValue **out = NEW(n->in->tmp, OnnxValue *, l->body->n_output + 1);
     given[0] = named(n, on_view(n, at, 0, NULL));
     given[1] = known_number(n, ETC_BOOL, 1);
     for (size_t i = 0; i < l->carried; i++)
         given[i + 2] = named(n, t->carried[i]);
-    return !n->failed && turn_within(n, t, s, given, l->carried + 2, 1, out) &&
+    return !n->failed && iteration_within(n, t, s, given, l->carried + 2, 1, out) &&
            (truth(n->in, out[0]) == 1 ||
-            onnx_unsupported(n, "collects a row of each turn, and elements decide how many there are"));
+            onnx_unsupported(n, "collects a row of each iteration, and elements decide their number"));
 }
 
-/* Runs turns that collect rows. */
-static bool run_rows(OnnxNode *n, Turns *l, OnnxTurns *t)
+/* Makes a loop that collects rows. */
+static bool run_rows(OnnxNode *n, Loop *l, OnnxRowLoop *t)
 {
     t->carried = carried_values(n, l);
     t->n_carried = (int)l->carried;
     t->n_rows = (int)l->rows;
     t->row = NEW(n->in->tmp, Value *, l->rows + 1);
     t->of = l;
-    if (!t->carried || !on_turns(n, t))
+    if (!t->carried || !on_row_loop(n, t))
         return false;
     for (size_t i = 0; i < l->carried; i++)
         l->now[i] = named(n, t->carried[i]);
     return true;
 }
 
-static bool run_loop(OnnxNode *n, Turns *l, Dim turns)
+static bool run_loop(OnnxNode *n, Loop *l, Dim iterations)
 {
-    OnnxTurns t = {.turns = turns, .turn = loop_turn};
+    OnnxRowLoop t = {.iterations = iterations, .iteration = loop_iteration};
     if (!run_rows(n, l, &t))
         return false;
     for (size_t i = 0; i < l->rows && l->carried + i < n->node->n_output; i++)
@@ -674,7 +676,7 @@ static bool run_loop(OnnxNode *n, Turns *l, Dim turns)
     return give_carried(n, l);
 }
 
-static bool give_loop(OnnxNode *n, const Turns *l)
+static bool give_loop(OnnxNode *n, const Loop *l)
 {
     for (size_t i = 0; i < l->rows && l->carried + i < n->node->n_output; i++)
         if (on_wants(n, (int)(l->carried + i)) &&
@@ -686,7 +688,7 @@ static bool give_loop(OnnxNode *n, const Turns *l)
 bool onnx_loop(OnnxNode *n)
 {
     Onnx *o = n->in;
-    Turns l = {.body = graph_of(n, "body")};
+    Loop l = {.body = graph_of(n, "body")};
     OnnxValue *count = on_input(n, 0), *cond = on_input(n, 1);
     const OnnxList *limit = count ? list_of(o, count) : NULL;
     bool left = false;
@@ -698,14 +700,14 @@ bool onnx_loop(OnnxNode *n)
     bool is_known = !count || (limit && limit->dim && limit->n == 1 && !limit->dim[0].expr);
     l.carried = l.body->n_input - 2;
     l.rows = l.body->n_output - 1 - l.carried;
-    int64_t turns = count && is_known ? limit->dim[0].value : INT64_MAX;
+    int64_t iterations = count && is_known ? limit->dim[0].value : INT64_MAX;
     int more = cond ? truth(o, cond) : 1;
     if (!take_carried(n, &l, 2))
         return false;
     OnnxValue **start = NEW(o->tmp, OnnxValue *, l.carried + 1);
     memcpy(start, l.now, l.carried * sizeof *start);
     bool is_plain = more == 0 || (more > 0 && is_known);
-    if (is_plain && !spell_out(n, &l, more ? turns : 0, &left))
+    if (is_plain && !spell_out(n, &l, more ? iterations : 0, &left))
         return false;
     if (is_plain && !left)
         return give_loop(n, &l);
@@ -714,7 +716,7 @@ bool onnx_loop(OnnxNode *n)
         return run_loop(n, &l, limit->dim[0]);
     Value *go = more > 0 ? on_number(n, 1, ETC_BOOL) : decider(n, on_value(n, 1), ETC_BOOL);
     Value *last = is_known ? NULL : decider(n, on_value(n, 0), ETC_I64);
-    return go && (is_known || last) && run_turns(n, &l, turns, last, go);
+    return go && (is_known || last) && make_loop_node(n, &l, iterations, last, go);
 }
 
 /* -- Scan -------------------------------------------------------------------------------------- */
@@ -725,8 +727,8 @@ static int64_t number_in(OnnxNode *n, const char *name, size_t i)
     return a && i < a->n_ints ? a->ints[i] : 0;
 }
 
-/* Returns what a turn sees of scanned input k: number `at` of its axis, or the number that `index`,
- * a tensor of one element, says if it is not NULL. */
+/* Returns what an iteration sees of scanned input k: number `at` of its axis, or the number that
+ * `index`, a tensor of one element, says if it is not NULL. */
 static OnnxValue *scanned(OnnxNode *n, size_t k, Value *x, int64_t at, Value *index)
 {
     int axis;
@@ -738,38 +740,38 @@ static OnnxValue *scanned(OnnxNode *n, size_t k, Value *x, int64_t at, Value *in
     return named(n, x ? ON_BUILD(n, OP_SQUEEZE_DIM, "vi", x, (int64_t)axis) : NULL);
 }
 
-/* Sets the number of turns, which is the size of each scanned axis. */
-static bool count_parts(OnnxNode *n, const Turns *l, Dim *turns)
+/* Sets the number of iterations, which is the size of each scanned axis. */
+static bool count_parts(OnnxNode *n, const Loop *l, Dim *iterations)
 {
     for (size_t i = 0; i < l->parts; i++) {
         int axis;
         Value *x = on_value(n, (int)(l->carried + i));
         if (!x || !on_axis(n, number_in(n, "scan_input_axes", i), x->type.rank, &axis))
             return false;
-        if (i && !dim_equal(x->type.dim[axis], *turns))
+        if (i && !dim_equal(x->type.dim[axis], *iterations))
             return onnx_unsupported(n, "scans axes of several sizes");
-        *turns = x->type.dim[axis];
+        *iterations = x->type.dim[axis];
     }
     return true;
 }
 
-static bool scan_turn(OnnxNode *n, Turns *l, int64_t i, int64_t turns, OnnxValue **given,
+static bool scan_iteration(OnnxNode *n, Loop *l, int64_t i, int64_t iterations, OnnxValue **given,
                       OnnxValue **out)
 {
     OnnxScope s = scope_within(n, NULL);
     memcpy(given, l->now, l->carried * sizeof *given);
     for (size_t k = 0; k < l->parts; k++) {
-        int64_t at = number_in(n, "scan_input_directions", k) ? turns - 1 - i : i;
+        int64_t at = number_in(n, "scan_input_directions", k) ? iterations - 1 - i : i;
         given[l->carried + k] = scanned(n, k, on_value(n, (int)(l->carried + k)), at, NULL);
         if (n->failed)
             return false;
     }
-    return turn(n, l, &s, given, l->carried + l->parts, 0, out);
+    return iteration(n, l, &s, given, l->carried + l->parts, 0, out);
 }
 
-static bool running_scan_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *s, Value *at)
+static bool running_scan_iteration(OnnxNode *n, OnnxRowLoop *t, OnnxScope *s, Value *at)
 {
-    const Turns *l = t->of;
+    const Loop *l = t->of;
     OnnxValue **given = NEW(n->in->tmp, OnnxValue *, l->carried + l->parts + 1);
     OnnxValue **out = NEW(n->in->tmp, OnnxValue *, l->body->n_output + 1);
     for (size_t i = 0; i < l->carried; i++)
@@ -780,7 +782,7 @@ static bool running_scan_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *s, Value *at
         if (!place || !(given[l->carried + k] = scanned(n, k, t->whole[k], 0, place)))
             return false;
     }
-    return !n->failed && turn_within(n, t, s, given, l->carried + l->parts, 0, out);
+    return !n->failed && iteration_within(n, t, s, given, l->carried + l->parts, 0, out);
 }
 
 /* Moves the rows of a running scan to the axis, and into the order, that the node asks for. */
@@ -797,9 +799,10 @@ static Value *in_place(OnnxNode *n, Value *rows, size_t k)
     return axis ? on_permute(n, rows, order) : rows;
 }
 
-static bool run_scan(OnnxNode *n, Turns *l, Dim turns)
+static bool run_scan(OnnxNode *n, Loop *l, Dim iterations)
 {
-    OnnxTurns t = {.turns = turns, .n_whole = (int)l->parts, .turn = running_scan_turn};
+    OnnxRowLoop t = {.iterations = iterations, .n_whole = (int)l->parts,
+                     .iteration = running_scan_iteration};
     t.whole = NEW(n->in->tmp, Value *, l->parts + 1);
     for (size_t i = 0; i < l->parts; i++)
         t.whole[i] = on_value(n, (int)(l->carried + i));
@@ -814,9 +817,9 @@ static bool run_scan(OnnxNode *n, Turns *l, Dim turns)
 bool onnx_scan(OnnxNode *n)
 {
     Onnx *o = n->in;
-    Turns l = {.body = graph_of(n, "body")};
+    Loop l = {.body = graph_of(n, "body")};
     int64_t parts = on_int(n, "num_scan_inputs", 0);
-    Dim turns;
+    Dim iterations;
     if (!l.body)
         return false;
     if (parts < 1 || (size_t)parts > n->node->n_input || l.body->n_input != n->node->n_input)
@@ -826,14 +829,14 @@ bool onnx_scan(OnnxNode *n)
     if (l.body->n_output < l.carried || n->node->n_output > l.body->n_output)
         return onnx_wrong(n, "has another number of outputs than its body");
     l.rows = l.body->n_output - l.carried;
-    if (!take_carried(n, &l, 0) || !count_parts(n, &l, &turns))
+    if (!take_carried(n, &l, 0) || !count_parts(n, &l, &iterations))
         return false;
-    if (turns.expr || turns.value > MAX_TURNS)
-        return run_scan(n, &l, turns);
+    if (iterations.expr || iterations.value > MAX_ITERATIONS)
+        return run_scan(n, &l, iterations);
     OnnxValue **given = NEW(o->tmp, OnnxValue *, l.body->n_input + 1);
     OnnxValue **out = NEW(o->tmp, OnnxValue *, l.body->n_output + 1);
-    for (int64_t i = 0; i < turns.value; i++)
-        if (!scan_turn(n, &l, i, turns.value, given, out))
+    for (int64_t i = 0; i < iterations.value; i++)
+        if (!scan_iteration(n, &l, i, iterations.value, given, out))
             return false;
     for (size_t i = 0; i < l.rows && l.carried + i < n->node->n_output; i++)
         if (on_wants(n, (int)(l.carried + i)) &&

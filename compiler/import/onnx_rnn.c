@@ -438,7 +438,7 @@ static Value *each_step(OnnxNode *n, Unrolled *u, int64_t steps)
     return joined(n, y, (int)steps, 0);
 }
 
-static bool layer_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at)
+static bool layer_step(OnnxNode *n, OnnxRowLoop *t, OnnxScope *scope, Value *at)
 {
     Unrolled u = *(const Unrolled *)t->of;
     Value **whole[] = {&u.x, &u.w, &u.b, &u.peep, &u.length};
@@ -462,13 +462,13 @@ static bool layer_turn(OnnxNode *n, OnnxTurns *t, OnnxScope *scope, Value *at)
 static Value *all_steps(OnnxNode *n, Unrolled *u, Dim steps)
 {
     Value *given[] = {u->x, u->w, u->b, u->peep, u->length}, *whole[5], *carried[] = {u->h, u->c}, *y;
-    OnnxTurns t = {.turns = steps, .n_carried = u->c ? 2 : 1, .n_rows = 1, .carried = carried,
-                   .whole = whole, .row = &y, .turn = layer_turn, .of = u};
+    OnnxRowLoop t = {.iterations = steps, .n_carried = u->c ? 2 : 1, .n_rows = 1, .carried = carried,
+                     .whole = whole, .row = &y, .iteration = layer_step, .of = u};
     int64_t axis = 0;
     for (int i = 0; i < 5; i++)
         if (given[i])
             whole[t.n_whole++] = given[i];
-    if (!on_turns(n, &t))
+    if (!on_row_loop(n, &t))
         return NULL;
     u->h = t.carried[0];
     u->c = u->c ? t.carried[1] : NULL;

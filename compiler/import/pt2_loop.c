@@ -2,7 +2,7 @@
  *
  * They run a graph for each part of some tensors along the first axis.  The loop carries the
  * number of the current part, the values that a scan carries, and a tensor for each result of
- * the turns, into which a turn writes its rows. */
+ * the iterations, into which an iteration writes its rows. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -12,13 +12,13 @@ enum { CARRIED, PARTS, WHOLE, N_KINDS };
 typedef struct Loop {
     Scope *s;
     Loc loc;
-    const Json *graph; /* the as_graph that each turn runs */
+    const Json *graph; /* the as_graph that each iteration runs */
     Value **in[N_KINDS];
-    int n[N_KINDS], n_rows; /* n_rows: how many results collect rows of all turns */
-    Dim turns;
+    int n[N_KINDS], n_rows; /* n_rows: how many results collect rows of all iterations */
+    Dim iterations;
     Graph *test, *body;
     Value **given;  /* inputs of the body, in their order: see n_given() */
-    Value **left;   /* what a turn returns; the first 1 + carried + rows are new values */
+    Value **left;   /* what an iteration returns; the first 1 + carried + rows are new values */
     Value **start;  /* the operands of the loop */
 } Loop;
 
@@ -72,7 +72,7 @@ static bool read_operands(Loop *l, const Json *inputs, int first)
                              N_KINDS - first));
 }
 
-static bool find_turns(Loop *l)
+static bool find_count(Loop *l)
 {
     if (!l->n[PARTS])
         return diag_unsupported(diag(l), l->loc, "takes no tensor apart");
@@ -81,7 +81,7 @@ static bool find_turns(Loop *l)
         if (t.rank < 1 || !dim_equal(t.dim[0], first.dim[0]))
             return diag_error(diag(l), l->loc, "operand %d has not as many parts as the first", i);
     }
-    l->turns = l->in[PARTS][0]->type.dim[0];
+    l->iterations = l->in[PARTS][0]->type.dim[0];
     return true;
 }
 
@@ -115,7 +115,7 @@ static Value *part_of(const Loop *l, Value *index, Value *x)
                 : NULL;
 }
 
-/* Returns the tensor of all turns with y as its current part. */
+/* Returns the tensor of all iterations with y as its current part. */
 static Value *with_part(const Loop *l, Value *index, Value *all, Value *y)
 {
     Value *row = result_of(build(l->body, NULL, l->loc, OP_UNSQUEEZE, diag(l), "vi", y, (int64_t)0));
@@ -127,14 +127,14 @@ static Value *with_part(const Loop *l, Value *index, Value *all, Value *y)
 static Type type_of_all(const Loop *l, Type part)
 {
     assert(part.rank >= 0 && part.rank < MAX_RANK);
-    Dim dim[MAX_RANK + 1] = {l->turns};
+    Dim dim[MAX_RANK + 1] = {l->iterations};
     for (int i = 0; i < part.rank; i++)
         dim[i + 1] = part.dim[i];
     return type_tensor(l->s->in->program, part.dtype, part.rank + 1, dim);
 }
 
-/* Puts the nodes of the graph into the body: its inputs at a turn are taken from the body's, its
- * results go to y. */
+/* Puts the nodes of the graph into the body: its inputs at an iteration are taken from the body's,
+ * its results go to y. */
 static bool inline_graph(Loop *l, Value **y, int n_y)
 {
     int first_part = 1 + l->n[CARRIED] + l->n_rows, k = 0;
@@ -154,7 +154,8 @@ static bool inline_graph(Loop *l, Value **y, int n_y)
     return pt2_inline(&inner, l->loc, l->graph, in, k, y, n_y);
 }
 
-/* Adds the inputs of the body, except the tensors of all turns, whose types are known later. */
+/* Adds the inputs of the body, except the tensors of all iterations, whose types are known
+ * later. */
 static void give(Loop *l)
 {
     Dim one = DIM(1);
@@ -200,7 +201,7 @@ static bool build_test(Loop *l)
     for (int i = 0; i < n_given(l); i++)
         graph_add_input(l->test, value_of(l, l->test, l->given[i]->type));
     Value *more = result_of(build(l->test, NULL, l->loc, OP_LT_SCALAR, diag(l), "vd",
-                                  l->test->in[0], l->turns));
+                                  l->test->in[0], l->iterations));
     if (more)
         graph_add_output(l->test, more);
     return more != NULL;
@@ -209,7 +210,7 @@ static bool build_test(Loop *l)
 /* -- the node -------------------------------------------------------------------------------- */
 
 /* Builds the first operands of the loop: zeros for the number of the part and for the tensors that
- * the turns fill. */
+ * the iterations fill. */
 static bool build_start(Loop *l)
 {
     int at = 0;
@@ -253,7 +254,7 @@ bool pt2_scan(Scope *s, Loc loc, const Json *node, bool is_map)
     Arena *tmp = s->in->tmp;
     const Json *outputs = json_get(node, "outputs");
     Loop l = {.s = s, .loc = loc};
-    if (!read_operands(&l, json_get(node, "inputs"), is_map ? PARTS : CARRIED) || !find_turns(&l))
+    if (!read_operands(&l, json_get(node, "inputs"), is_map ? PARTS : CARRIED) || !find_count(&l))
         return false;
     l.n_rows = json_count(outputs) - l.n[CARRIED];
     if (l.n_rows < 0)
