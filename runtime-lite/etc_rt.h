@@ -6,15 +6,16 @@
  * program.  Only the initial values of mutable buffers are copied out of it.  These are the steps:
  *
  *     EtcProgram p;
+ *     EtcMethod *m;
+ *     EtcMemory need;
  *     EtcError e = {0};
- *     EtcMemory m;
- *     etc_program_open(&p, file, n_bytes, &e);            verifies the file
- *     etc_program_memory(&p, method, &m, &e);             says what the method needs
- *     etc_method_init(&p, method, tables, pools, scratch, &method, &e);
- *     etc_method_set_input(method, 0, &value, &e);
- *     etc_method_run(method, &e);
- *     etc_method_output(method, 0)
- *     etc_method_free(method)                             only if there are delegates
+ *     etc_program_open(&p, file, n_bytes, &e);        verifies the file
+ *     etc_program_memory(&p, 0, &need, &e);           says what method 0 needs
+ *     etc_method_init(&p, 0, tables, pools, scratch, &m, &e);
+ *     etc_method_set_input(m, 0, &value, &e);
+ *     etc_method_run(m, &e);
+ *     etc_method_output(m, 0);
+ *     etc_method_free(m);                             needed only if there are delegates
  *
  * Every function that can fail returns an EtcStatus and describes the failure in *e.  Emitted C
  * does not include this file. */

@@ -310,7 +310,7 @@ Test(config, what_does_not_go_together_is_refused)
         {"activation: {dtype: int8, granularity: channel}", "'granularity' is for weights"},
         {"activation: {dtype: int8, granularity: token}",
          "'granularity' token needs dynamic: true"},
-        {"activation: {dtype: int8, granularity: tensor, dynamic: true}", "is token"},
+        {"activation: {dtype: int8, granularity: tensor, dynamic: true}", "must be token"},
         {"activation: {dtype: int8, dynamic: true, observer: mse}",
          "'observer' has no meaning for scales"},
         {"activation: {dtype: int8, group_size: 32}", "'group_size' is only for weights"},
