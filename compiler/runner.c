@@ -113,11 +113,10 @@ bool runner_takes(Runner *r, size_t bytes, const char *what)
         return true;
     }
     return diag_error(r->diag, loc,
-                      "method '%s': %s: %zu bytes of memory beside %lld, where %s %lld; "
-                      "--memory-limit BYTES sets another limit",
-                      r->says.name, what, bytes, (long long)r->held,
-                      r->o->memory_limit ? "--memory-limit allows" : "this process may have",
-                      (long long)r->most);
+                      "method '%s': %zu bytes for %s and %lld bytes before are more than the %lld "
+                      "that %s; --memory-limit BYTES sets another limit",
+                      r->says.name, bytes, what, (long long)r->held, (long long)r->most,
+                      r->o->memory_limit ? "--memory-limit allows" : "this process may have");
 }
 
 static bool take_plan(Runner *r)

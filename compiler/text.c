@@ -94,9 +94,9 @@ double seconds_now(void)
 bool runtime_failed(const char *file, const EtcError *e, Diag *d)
 {
     Fault fault = e->status == ETC_UNSUPPORTED ? FAULT_UNSUPPORTED : FAULT_MODEL;
-    char at[32] = "";
+    char at[64] = "";
     if (e->index >= 0)
-        snprintf(at, sizeof at, " (number %lld)", (long long)e->index);
+        snprintf(at, sizeof at, " (instruction, value or input %lld)", (long long)e->index);
     return diag_fault(d, fault, (Loc){.file = file}, "%s%s%s%s%s%s", e->name ? e->name : "",
                       e->overload && *e->overload ? "." : "", e->overload ? e->overload : "",
                       e->name ? ": " : "", e->what ? e->what : "fails", at);
