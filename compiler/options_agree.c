@@ -163,6 +163,9 @@ static bool is_complete(const Check *p)
         return usage(p, "--backend is missing; usage: etc %s %s", name, use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
         return usage(p, "--backend portable delegates nothing");
+    if (o->tail && !strcmp(o->tail, "c") && (o->backend || o->target_runtime))
+        return usage(p, "--%s is for a .pte, not for --tail c",
+                     o->backend ? "backend" : "target-runtime");
     if (o->delegate && !o->backend)
         return usage(p, "--delegate needs a --backend");
     if (o->simulate && o->require_delegated)

@@ -147,6 +147,8 @@ static const struct {
     {"compile m.pt2 -o x --bundle in,", "--bundle expects INPUTS[,OUTPUTS], not 'in,'"},
     {"compile --method a=m.pt2 --bind x=1 -o x", "--bind is for one model"},
     {"gate m.pte --baseline b.json --method a", "--method needs --runs"},
+    {"check m.pt2 --tail c --backend xnnpack", "--backend is for a .pte, not for --tail c"},
+    {"check m.pt2 --tail c --target-runtime 1.2", "--target-runtime is for a .pte"},
     {"gate m.pte --baseline b.json --threads 2", "--threads needs --runs"},
     {"gate m.pte --baseline - --write-baseline --json", "both write to standard output"},
     {"batch l.yaml --junit -", "both write to standard output"},
