@@ -65,13 +65,16 @@ typedef struct EtcMcuBand {
 } EtcMcuBand;
 
 /* Returns the integer nearest to v, with halves to even, if |v| is below 512; otherwise 512 with
- * v's sign. */
+ * v's sign; 0 for NaN, as the instructions of an FPU do. */
 ETC_INLINE int32_t etc_mcu_nearest(float v)
 {
     uint32_t bits;
     __builtin_memcpy(&bits, &v, 4);
     const uint32_t exponent = (bits >> 23) & 255, number = (bits & 0x7fffff) | 0x800000;
     uint32_t r = 0;
+    if ((bits << 1) > 0xff000000u) {
+        return 0;
+    }
     if (exponent > 135) {
         r = 512;
     } else if (exponent >= 126) {
