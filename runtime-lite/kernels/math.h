@@ -68,11 +68,12 @@ ETC_INLINE EtcF etc_vlog(EtcF x)
     const float c[9] = {3.333333135e-01f,  -2.499999702e-01f, 2.000071555e-01f,
                         -1.666780263e-01f, 1.424905807e-01f,  -1.242568716e-01f,
                         1.168541983e-01f,  -1.147973388e-01f, 6.971611828e-02f};
-    EtcI tiny = (EtcI)(x < etc_k(1.17549435e-38));
-    EtcF z = etc_select(tiny, x * etc_k(8388608.0), x);
+    EtcI tiny = etc_mask((EtcI)(etc_vabs(x) < etc_k(1.17549435e-38)));
+    /* The bits of a subnormal are its integer times 2^149; some vectors take it for zero. */
+    EtcF z = etc_select(tiny, __builtin_convertvector((EtcI)etc_vabs(x), EtcF), x);
     /* z = 2^e m with m in [sqrt(1/2), sqrt(2)) */
     EtcU u = (EtcU)z - 0x3f3504f3u;
-    EtcI e = ((EtcI)u >> 23) - (tiny & 23);
+    EtcI e = ((EtcI)u >> 23) - (tiny & 149);
     EtcF f = (EtcF)((u & 0x007fffffu) + 0x3f3504f3u) - etc_k(1.0);
     EtcF n = (EtcF)((EtcU)(e + 0x4b400000)) - etc_k(12582912.0);
     EtcF f2 = f * f;
@@ -80,7 +81,7 @@ ETC_INLINE EtcF etc_vlog(EtcF x)
     y = etc_fma(f2, etc_k(-0.5), y) + f;
     y = etc_fma(n, etc_k(6.9314575195e-01), y);
     y = etc_select((EtcI)(x == etc_splat(__builtin_inff())), x, y);
-    y = etc_select((EtcI)(x == etc_k(0.0)), etc_splat(-__builtin_inff()), y);
+    y = etc_select((EtcI)(z == etc_k(0.0)), etc_splat(-__builtin_inff()), y);
     /* For NaN, x - x is NaN.  Numbers below zero give 0 / 0. */
     return etc_select((EtcI)(x >= etc_k(0.0)), y, (x - x) / etc_k(0.0));
 }
