@@ -9,6 +9,7 @@ For Cortex-M, the stack that the header states must be enough for the compiler's
 for the painted stack, and at most half as much more. The constants that it states must be those of the image.
 The contents of a bank must fit into it.
 If torch's floats are recorded, the first output must reach the SQNR in dB that limits.txt gives.
+If those of torch in float64 are recorded, as many outputs must be near them; NaN and infinities must be the same.
 The forecast of `etc bench --target` for the MLPerf networks on Cortex-M, to which its table was not fitted,
 must be at most an eighth off the instructions, and its constants, memory and stack must be those of the header.
 These numbers are those of gcc 12.  Of the C that another compiler compiles, only the outputs are compared.
@@ -54,6 +55,7 @@ CORES = {
 }
 # What gcc calls for arithmetic that the instructions have not.
 FORECAST_OFF = 0.125
+MOST_ULPS = 4  # between a float and that of float64
 LONG_DIVISION = ("__aeabi_ldivmod", "__aeabi_uldivmod", "__divdi3", "__udivdi3", "__moddi3", "__umoddi3")
 SOFT_FLOAT = re.compile(r"__aeabi_([fd]|u?i2[fd]|[u]?l2[fd])|__(add|sub|mul|div|neg|fix|float|extend|trunc|eq|ne|lt|le|gt|ge|unord)\w*[sd]f")
 CALL = "INPUT,OUTPUT,arena"
@@ -73,6 +75,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "camera": (100000, [], CALL),
     "words": (442860, [], CALL),
     "narrow": (259980, [], CALL),
+    "edges": (10000, [], CALL),  # functions of floats, as above
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]
@@ -206,6 +209,18 @@ class Rig:
             y = (y - zero) * scale
         return 10 * np.log10((want ** 2).sum() / ((want - y) ** 2).sum())
 
+    def strays(self, model, got):
+        """Returns the first number that is not near that of torch in float64, as a list of faults."""
+        path = os.path.join(self.here, parts(model)[0], "float64_0.npy")
+        if not os.path.exists(path):
+            return []
+        want = np.load(path)
+        y = np.frombuffer(got, "float32")[:want.size].reshape(want.shape)
+        with np.errstate(invalid="ignore"):
+            near = abs(ordinal(y) - ordinal(want)) <= MOST_ULPS
+        near = np.where(np.isfinite(want), near, (y == want) | (np.isnan(y) & np.isnan(want)))
+        return [f"row {r}, column {c}: {y[r, c]}, in float64 {want[r, c]}" for r, c in np.argwhere(~near)[:1]]
+
     def points(self, to, which):
         words = open(os.path.join(to, "model.h")).read().split()
         return (float(words[words.index(f"MODEL_{which}_0_{what}") + 1].strip("()f")) for what in ("SCALE", "ZERO"))
@@ -287,16 +302,32 @@ class Rig:
         to = self.emit(model, core)
         header = open(os.path.join(to, "model.h")).read()
         arena = sum(int(n) for n in re.findall(r"define MODEL_(?:ARENA|BANK_\w+)_BYTES (\d+)", header))
-        want = self.wanted(model, core, to)
+        want = plain(model, self.wanted(model, core, to))
         n_out = len(want)
         got, instructions, stack, code = self.device(to, model, core, n_out, arena)
-        faults = [] if want == got else ["outputs differ"]
+        got = plain(model, got)
+        faults = ([] if want == got else ["outputs differ"]) + self.strays(model, got)
         if CORES[core][-1] and parts(model)[2]:
             faults += self.library(CORES[core][0], to)
         if CORES[core][0] == ARM and parts(model)[2] and is_measured(core):
             faults += self.memory(to, stack)
             faults += self.forecast(to, model, core, instructions) if model.startswith("tiny_") else []
         return got, faults, self.decibels(to, model, got), instructions / MODELS[parts(model)[0]][0], code, arena, stack
+
+
+def ordinal(x):
+    """Numbers floats in their order: neighbours differ by one."""
+    i = x.view(np.int32).astype(np.int64)
+    return np.where(i < 0, -(i & 0x7fffffff), i)
+
+
+def plain(model, data):
+    """Replaces NaNs by one of them: the sign and the payload of a NaN are not defined."""
+    if parts(model)[2]:
+        return data
+    y = np.frombuffer(data, "float32").copy()
+    y[np.isnan(y)] = np.nan
+    return y.tobytes()
 
 
 def read_limits(path):

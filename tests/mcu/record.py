@@ -2,13 +2,15 @@
 """record.py [NAME ...]: writes NAME/model.pt2, input_0.npy and output_0.npy of small random networks for mcu.py.
 
 They have operators that the MLPerf networks lack, each between convolutions or linear layers, so that a recipe
-computes all of the network in integers.  output_0.npy is torch's result for the first input, in floats.
+computes all of the network in integers.  output_0.npy is torch's result for the first input, in floats.  float64_0.npy
+is that of torch in float64, rounded.
 """
 import os
 import sys
 
 import numpy as np
 import torch
+import torch.ao.quantization.fx._decomposed  # its operators
 from torch import nn
 from torch.nn import functional as F
 
@@ -139,7 +141,37 @@ class Narrow(nn.Module):
         return self.last(self.wider(self.wide(x) + self.skip(x)).mean((2, 3)))
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20))}
+class Edges(nn.Module):
+    """Functions of floats, at their borders. For float64 without those whose definition loses digits of floats, and a quantization."""
+    OF_ONE = [torch.abs, torch.neg, torch.ceil, torch.floor, torch.round, torch.trunc, torch.frac, torch.sign, torch.cos, torch.sin, torch.tan, torch.acos,
+              torch.asin, torch.atan, torch.acosh, torch.asinh, torch.atanh, torch.cosh, torch.sinh, torch.tanh, torch.exp, torch.exp2, torch.expm1,
+              torch.log, torch.log2, torch.log10, torch.log1p, torch.erf, torch.sqrt, torch.rsqrt, torch.reciprocal, torch.square, F.elu,
+              F.hardsigmoid, F.hardswish, F.relu, F.relu6, F.leaky_relu, F.softplus, F.logsigmoid, F.softsign, F.hardshrink,
+              lambda x: x ** 3, lambda x: x ** 0.5, lambda x: x ** 1.7, lambda x: torch.pow(2.5, x),
+              lambda x: torch.clamp(x, -1, 2), lambda x: torch.where(torch.isnan(x), 0.5, x), lambda x: x * 1.5, lambda x: 1 - x, lambda x: x / 3]
+    LOSSY = [torch.sigmoid, F.silu, F.gelu, lambda x: F.gelu(x, approximate="tanh"), F.mish, torch.erfc, lambda x: torch.fmod(x, 1.7)]
+    OF_TWO = [torch.add, torch.sub, torch.mul, torch.div, torch.fmod, torch.remainder, torch.maximum, torch.minimum, torch.pow, torch.atan2, torch.logaddexp,
+              torch.copysign, torch.xlogy, lambda a, b: torch.where(a >= b, a, b), lambda a, b: torch.div(a, b, rounding_mode="floor")]
+
+    def forward(self, x):
+        y = [f(x) for f in self.OF_ONE] + [f(x, torch.roll(x, n, 1)) for f in self.OF_TWO for n in (7, 23)]
+        if x.dtype == torch.float32:
+            q = torch.ops.quantized_decomposed
+            q8 = q.quantize_per_tensor(x, 0.05, 3, -128, 127, torch.int8)
+            y += [f(x) for f in self.LOSSY] + [q.dequantize_per_tensor(q8, 0.05, 3, -128, 127, torch.int8)]
+        return torch.cat(y)
+
+
+def edges():
+    """Zeros, infinities, NaN, subnormals, the largest numbers, and those around which functions change their way."""
+    numbers = [0, np.inf, 1, 0.5, 1.5, 2.5, 2.0 ** -149, 2.0 ** -126 - 2.0 ** -149, 2.0 ** -126, 3.4028234e38, 1e-40, 1e-30, 1e30, 88.7, 89, 104, 87.4, 103.9,
+               127, 150, 8388607.5, 8388609, 16777217, 2147483648, 1e10, 65504, 65520, 6e-8, 3e-8, 255.6, 1e-7, 3.7, 0.9999999]
+    x = np.array(numbers, np.float32)
+    return torch.from_numpy(np.concatenate([x, -x, np.array([np.nan], np.float32)])[None])
+
+
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
+        "edges": (Edges, (1,))}
 
 
 def main():
@@ -150,11 +182,16 @@ def main():
         net, x = make().eval(), torch.randn(8, *shape)
         if name == "camera":
             x = torch.randint(0, 256, x.shape, dtype=torch.uint8)
+        if name == "edges":
+            x = edges()
         to = os.path.join(here, name)
         os.makedirs(to, exist_ok=True)
         torch.export.save(torch.export.export(net, (x[:1],)), os.path.join(to, "model.pt2"))
         np.save(os.path.join(to, "input_0.npy"), x.numpy())
         with torch.no_grad():
+            if name == "edges":
+                np.save(os.path.join(to, "float64_0.npy"), net(x.double()).float().numpy())
+                continue
             np.save(os.path.join(to, "output_0.npy"), net(x[:1]).numpy())
 
 
