@@ -318,22 +318,28 @@ static bool fits_strip(const Conv *c)
     return c->kernel[0] <= 4 && c->kernel[1] <= 4 && c->stride[1] <= 2;
 }
 
+/* Returns whether the set has a core for windows of three taps by three with these strides. */
+static bool is_nine(const McuSet *set, const Conv *c)
+{
+    return c->kernel[0] == 3 && c->kernel[1] == 3 &&
+           (!set->pair_bytes || (c->stride[0] == c->stride[1] && c->stride[0] <= 2));
+}
+
 /* Sets the weights of a depthwise convolution and what they take in a strip or as pairs. */
 static int64_t plan_taps(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
                          int64_t pitch, Plan *to)
 {
     enum { SOME = 96, MORE = 32 }; /* columns of a strip */
-    const bool is_nine = set->pair_bytes && c->kernel[0] == 3 && c->kernel[1] == 3 &&
-                         c->stride[0] == c->stride[1] && c->stride[0] <= 2;
+    const bool has_pairs = set->pair_bytes && is_nine(set, c);
     if (set->has_strips && fits_strip(c)) {
         const int64_t rows = c->stride[0] > 1 || pitch > SOME ? 1 : least(SOME / pitch, y.h);
         to->weights = put_strips(e, p, c, &to->k);
         to->wide = rows; /* of y, of which the strip reads more rows of x */
         return (rows * pitch + MORE) * 4 + (4 - c->kernel[0]) * pitch + MORE;
     }
-    to->k = is_nine ? 12 : p->terms;
+    to->k = has_pairs ? 12 : p->terms;
     to->wide = 0;
-    to->weights = is_nine           ? put_nine(e, p)
+    to->weights = has_pairs         ? put_nine(e, p)
                   : p->is_stretched ? put_stretched(e, p)
                                     : constant_name(e, arg_value(p->n, "weight")->state);
     return c->kernel[0] * blocks_of(c->kernel[1], 2) * set->pair_bytes;
@@ -419,20 +425,22 @@ static bool is_pointwise(const Conv *c, Image y)
 }
 
 /* Returns whether a convolution is computed from a picture of each channel.  This is so if every
- * result reads one channel, and a panel would be shared by few results or have few terms. */
-static bool is_planewise(const Points *p, const Conv *c)
+ * result reads one channel, and a panel would be shared by few results, or the set has a core for
+ * such windows. */
+static bool is_planewise(const McuSet *set, const Points *p, const Conv *c)
 {
-    enum { FEW_RESULTS = 4, FEW_TAPS = 12 };
+    enum { FEW_RESULTS = 4 };
     const int64_t area = c->kernel[0] * c->kernel[1];
     return p->terms == area && area > 1 &&
-           (p->channels <= FEW_RESULTS * c->groups || area <= FEW_TAPS);
+           (p->channels <= FEW_RESULTS * c->groups ||
+            (set->has_strips ? fits_strip(c) : is_nine(set, c)));
 }
 
 static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y)
 {
     int64_t k = blocks_of(p->terms, set->conv.multiple) * set->conv.multiple;
     Plan to = {.k = k, .band = y.h, .wide = 1};
-    const bool is_depthwise = is_planewise(p, c);
+    const bool is_depthwise = is_planewise(set, p, c);
     if (is_depthwise)
         plan_depthwise(e, set, p, c, y, &to);
     else if (!is_pointwise(c, y))
@@ -503,7 +511,7 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
         !is_small(arg_value(n, "input")) || !is_small(n->out[0]) || !stretch(f->e, &p, &c))
         return true;
     const Value *xv = arg_value(n, "input");
-    p.groups = is_planewise(&p, &c) ? 1 : c.groups;
+    p.groups = is_planewise(set, &p, &c) ? 1 : c.groups;
     if (!make_points(f->e, &p, set))
         return true;
     Image x = image_of(xv), y = image_of(n->out[0]);
