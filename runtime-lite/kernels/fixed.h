@@ -72,11 +72,8 @@ ETC_INLINE int32_t etc_mcu_nearest(float v)
     __builtin_memcpy(&bits, &v, 4);
     const uint32_t exponent = (bits >> 23) & 255, number = (bits & 0x7fffff) | 0x800000;
     uint32_t r = 0;
-    if ((bits << 1) > 0xff000000u) {
-        return 0;
-    }
     if (exponent > 135) {
-        r = 512;
+        r = ((bits << 1) > 0xff000000u) ? 0 : 512;
     } else if (exponent >= 126) {
         const uint32_t shift = 150 - exponent, part = number << (32 - shift);
         r = number >> shift;

@@ -540,18 +540,22 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
                                   const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
-    const float *const end = x + n;
 #if defined(__ARM_FEATURE_MVE)
-    for (; (x + 4) <= end; x += 4, to += 4) {
-        const int32x4_t v = vcvtnq_s32_f32(vmulq_n_f32(vldrwq_f32(x), inverse));
-        vstrbq_s32(to, vmaxq_s32(vminq_s32(vqaddq_n_s32(v, q->zero), vdupq_n_s32(127)),
-                                 vdupq_n_s32(-128)));
-    }
-#endif
-    for (; x < end; x++) {
+    uint32_t by;
+    __builtin_memcpy(&by, &inverse, 4);
+    __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: vldrw.u32 q0, [%[x]], #16\n\t"
+                     "vmul.f32 q0, q0, %[by]\n\tvcvtn.s32.f32 q0, q0\n\t"
+                     "vqadd.s32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\t"
+                     "vqmovnb.s16 q0, q0\n\tvstrb.32 q0, [%[to]], #4\n\tletp lr, 2b\n1:\n"
+                     : [x] "+l"(x), [to] "+l"(to)
+                     : [n] "r"(n), [by] "r"(by), [zero] "r"(q->zero)
+                     : "q0", "lr", "memory");
+#else
+    for (const float *const end = x + n; x < end; x++) {
         const int32_t v = etc_mcu_nearest(*x * inverse) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
+#endif
     etc_mcu_finish((uint8_t *)y, n, q);
 }
 

@@ -335,7 +335,7 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
 }
 
 /* Returns x * by, where by is positive.  Where floats are computed by functions, results below 1/4
- * may be 0, those above 512 may be 512, and NaN is 0.  The product of the two mantissas is then made of that
+ * may be 0, and those above 512 may be 512.  The product of the two mantissas is then made of that
  * of their upper and lower 12 bits: high * 2^24 + low. */
 ETC_INLINE float etc_mcu_times(float x, float by)
 {
@@ -344,8 +344,11 @@ ETC_INLINE float etc_mcu_times(float x, float by)
     __builtin_memcpy(&a, &x, 4);
     __builtin_memcpy(&b, &by, 4);
     const uint32_t of_x = (a >> 23) & 255, exponent = of_x + ((b >> 23) & 255);
-    if ((of_x == 255) || (exponent > (135 + 127))) {
-        r = ((a << 1) > 0xff000000u) ? 0 : (136u << 23);
+    if (of_x == 255) {
+        return x;
+    }
+    if (exponent > (135 + 127)) {
+        r = 136u << 23;
     } else if (exponent < (125 + 127)) {
         r = 0;
     } else {
