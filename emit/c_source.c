@@ -384,8 +384,8 @@ static bool emit_source(const CSource *s, CFiles *out)
     put(&t, " */\n\n");
     put_include(e, out, &t);
     if (!has_variants(e)) /* an earlier run with the same name may have left files of variants */
-        put(&t, "#if !defined(%s_VARIANT) /* %s_avx2.c of another run is empty */\n\n",
-            e->upper, e->file);
+        put(&t, "#if !defined(%s_VARIANT) /* a file of another run is empty */\n\n",
+            e->upper);
     if (e->o->freestanding)
         put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
     put_target(&t, e->target);
