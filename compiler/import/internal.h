@@ -287,8 +287,9 @@ bool pt2_scan(Scope *s, Loc loc, const Json *node, bool is_map); /* higher_order
 /* -- numbers: pt2_number.c ------------------------------------------------------------------ */
 
 /* Makes numbers what torch takes them for.  Where the operand and the result are bytes, -1 is 255;
- * what is made of numbers alone, such as a range, and is i64 takes their whole parts. */
-void pt2_whole_numbers(Node *n);
+ * what is made of integers alone, such as a range, takes their whole parts; beside halves some are
+ * rounded to halves. */
+void pt2_torch_numbers(Node *n);
 
 /* Define an input that is no tensor but has this tag: a symbolic one, and one that the export
  * fixed. */

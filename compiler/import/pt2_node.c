@@ -917,7 +917,7 @@ bool pt2_node(Scope *s, const Json *node)
         return pt2_each_element(s, n);
     ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {
-        pt2_whole_numbers(n);
+        pt2_torch_numbers(n);
         graph_append(s->graph, n);
     }
     return ok;

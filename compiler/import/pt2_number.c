@@ -294,20 +294,54 @@ OpId pt2_with_tensors(Arena *tmp, OpId op)
     return twin == OP_NONE ? op : twin;
 }
 
-void pt2_whole_numbers(Node *n)
+/* Makes the end of a range of integers that had fractions what leaves as many elements as torch,
+ * which counts them before it takes the whole parts of start and step. */
+static void whole_end(Node *n)
+{
+    int64_t start = 0, step = 1, count = n->out[0]->type.dim[0].value;
+    int at = arg_find(n, "end"), from = arg_find(n, "start"), by = arg_find(n, "step");
+    if (at >= 0 && (from < 0 || arg_int(n, from, &start)) && (by < 0 || arg_int(n, by, &step)))
+        node_set_arg(n, at, (Arg){.kind = ARG_INT,
+                                  .dim = DIM((int64_t)((uint64_t)start + (uint64_t)count * (uint64_t)step))});
+}
+
+/* Rounds the numbers beside a tensor of halves to halves, where torch does so before it computes. */
+static void half_numbers(Node *n)
+{
+    static const char *const rounded[] = {"remainder", "fmod", "pow", "add", "sub", "rsub",
+                                          "eq",        "ne",   "lt",  "le",  "gt",  "ge"};
+    EtcDtype t = n->n_in ? n->in[0]->type.dtype : ETC_F32;
+    if (!dtype_is_half(t) || !pt2_has_stem(n->loc.op, rounded, sizeof rounded / sizeof *rounded))
+        return;
+    for (int i = 0; i < n->n_args; i++)
+        if (n->arg[i].kind == ARG_FLOAT) {
+            float v = (float)n->arg[i].f;
+            v = (float)(t == ETC_F16 ? half_value(half_of(v)) : bfloat_value(bfloat_of(v)));
+            node_set_arg(n, i, (Arg){.kind = ARG_FLOAT, .f = (double)v});
+        }
+}
+
+void pt2_torch_numbers(Node *n)
 {
     const Schema *schema = node_schema(n);
     EtcDtype t = n->n_out ? n->out[0]->type.dtype : ETC_F32;
-    bool is_bytes = n->n_in && n->in[0]->type.dtype == ETC_U8 && t == ETC_U8;
-    bool is_made = !n->n_in && t == ETC_I64;
+    bool is_bytes = n->n_in && n->in[0]->type.dtype == ETC_U8 && t == ETC_U8, was_cut = false;
+    bool is_made = !n->n_in && dtype_is_int(t) &&
+                   (t == ETC_I64 || (n->out[0]->type.rank == 1 && !n->out[0]->type.dim[0].expr));
+    double most = t == ETC_I64 ? 9e18 : 4e9;
     for (int i = 0; i < schema->n_args; i++) {
         const Arg *a = &n->arg[i];
         int64_t v;
-        bool is_cut = is_made && a->kind == ARG_FLOAT && a->f > -9e18 && a->f < 9e18;
+        bool is_cut = is_made && a->kind == ARG_FLOAT && a->f > -most && a->f < most;
         bool is_negative = is_bytes && arg_int(n, i, &v) && v < 0;
-        if (schema->arg[i].type == SCH_SCALAR && (is_cut || is_negative))
-            node_set_arg(n, i, (Arg){.kind = ARG_INT, .dim = DIM(is_cut ? (int64_t)a->f : v & 255)});
+        if (schema->arg[i].type != SCH_SCALAR || !(is_cut || is_negative))
+            continue;
+        node_set_arg(n, i, (Arg){.kind = ARG_INT, .dim = DIM(is_cut ? (int64_t)a->f : v & 255)});
+        was_cut = was_cut || is_cut;
     }
+    if (was_cut && t != ETC_I64)
+        whole_end(n);
+    half_numbers(n);
 }
 
 bool pt2_fills(OpId op)

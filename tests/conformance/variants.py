@@ -1009,6 +1009,26 @@ def whole_parts(x):
     return *ranges, torch.arange(n, -n, -1.0, dtype=torch.int64), torch.full((2,), -2.7, dtype=torch.int64), x[torch.arange(0, n, 2.0, dtype=torch.int64)]
 
 
+@model(torch.tensor(3, dtype=torch.int32))
+def whole_parts_of_short_ranges(x):
+    """Ranges of integers of less than 64 bits have as many elements as their numbers with fractions say."""
+    kinds = torch.int32, torch.int16, torch.int8, torch.uint8
+    ranges = (0.5, 7.2, 1.7), (-3.9, 7, 1.5), (0.9, 9.5, 2.9), (-0.5, 6, 1.5), (0.1, -7.9, -4.0)
+    return [torch.arange(*r, dtype=t) + x.to(t) for r in ranges for t in kinds] + [torch.arange(-0.5, 5.2, dtype=torch.int32) + x, torch.arange(4.4, dtype=torch.int16) + x]
+
+
+@model(torch.cat([half(60) * 8, torch.tensor([0.69921875, 0.703125, 5.6, -0.7]).half()]))
+def numbers_beside_halves(x):
+    """Numbers that no half represents are rounded first by some operators; a quotient is cut before it is rounded."""
+    made = []
+    for v in (x, x.bfloat16()):
+        made += [f(v, k).float() for f in (torch.remainder, torch.fmod, torch.add, torch.sub, torch.rsub) for k in (0.7, -0.3)]
+        made += [torch.pow(0.7, v).float(), torch.pow(v.abs(), 0.7).float(), (v + 0.7 * v).float()]
+        made += [torch.div(v, k, rounding_mode="trunc").float() for k in (0.7, -0.3, v.flip(0))]
+        made += [f(v, 0.7) for f in (torch.lt, torch.le, torch.gt, torch.ge, torch.eq, torch.ne)]
+    return made
+
+
 def pairs(f):
     """A function of complex numbers as one of their parts."""
     def of_parts(*x):
