@@ -291,6 +291,10 @@ bool pt2_scan(Scope *s, Loc loc, const Json *node, bool is_map); /* higher_order
  * rounded to halves. */
 void pt2_torch_numbers(Node *n);
 
+/* Makes sizes what torch gives: those that it records of unique rows along axis -1 are followed by
+ * all sizes of the operand. */
+void pt2_torch_sizes(Program *p, Node *n);
+
 /* Define an input that is no tensor but has this tag: a symbolic one, and one that the export
  * fixed. */
 bool pt2_number_input(Scope *s, const char *tag, const Json *content, int number);

@@ -918,6 +918,7 @@ bool pt2_node(Scope *s, const Json *node)
     ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
     if (ok) {
         pt2_torch_numbers(n);
+        pt2_torch_sizes(s->in->program, n);
         graph_append(s->graph, n);
     }
     return ok;

@@ -344,6 +344,18 @@ void pt2_torch_numbers(Node *n)
     half_numbers(n);
 }
 
+void pt2_torch_sizes(Program *p, Node *n)
+{
+    int64_t dim;
+    int rank = n->n_in ? n->in[0]->type.rank : 0;
+    if (n->op != OP_UNIQUE_CONSECUTIVE || n->n_out != 3 || rank < 1 ||
+        !arg_int(n, arg_of(n, "dim"), &dim) || dim != -1 || n->out[0]->type.rank != 2 * rank)
+        return;
+    const Dim *recorded = n->out[0]->type.dim;
+    n->out[0]->type = type_tensor(p, n->out[0]->type.dtype, rank, recorded);
+    n->out[2]->type = type_tensor(p, ETC_I64, 1, &recorded[rank - 1]);
+}
+
 bool pt2_fills(OpId op)
 {
     return op == OP_FULL || op == OP_FULL_LIKE || op == OP_NEW_FULL || op == OP_SCALAR_TENSOR;

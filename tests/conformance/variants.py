@@ -1029,6 +1029,13 @@ def numbers_beside_halves(x):
     return made
 
 
+@model(rnd(9, 2), torch.tensor([[1, 1, 2, 2, 1], [0, 0, 3, 3, 0]]), more=[(rnd(9, 2, seed=1), torch.tensor([[1, 1, 1, 1, 1], [0, 0, 0, 3, 0]]))])
+def runs_along_the_last_axis(x, i):
+    """The export records twice as many axes."""
+    y, inverse, counts = torch.unique_consecutive(i, return_inverse=True, return_counts=True, dim=-1)
+    return x, y, inverse, counts, *torch.unique_consecutive(i[0], return_inverse=True, dim=-1)
+
+
 def pairs(f):
     """A function of complex numbers as one of their parts."""
     def of_parts(*x):
