@@ -1029,6 +1029,14 @@ def numbers_beside_halves(x):
     return made
 
 
+@model(rnd(4, 5, 3), rnd(4, 5, seed=1), rnd(30, 2, seed=2))
+def histograms_of_rows(x, w, y):
+    edges = [torch.tensor([-1.0, 0, 0.5, 2]), torch.tensor([-2.0, -0.25, 0, 1, 1.5])]
+    made = [torch.histogramdd(x, [2, 3, 2]), torch.histogramdd(x, 3, weight=w.abs()), torch.histogramdd(y, [4, 3], range=[-1.0, 1, -2, 2], density=True)]
+    made += [torch.histogramdd(y, edges), torch.histogramdd(y.view(6, 5, 2), edges, weight=w.flatten()[:1].expand(6, 5), density=True), torch.histogramdd(y * 0, [2, 3])]
+    return [v for hist, bins in made for v in (hist, *bins)]
+
+
 @model(rnd(9, 2), torch.tensor([[1, 1, 2, 2, 1], [0, 0, 3, 3, 0]]), more=[(rnd(9, 2, seed=1), torch.tensor([[1, 1, 1, 1, 1], [0, 0, 0, 3, 0]]))])
 def runs_along_the_last_axis(x, i):
     """The export records twice as many axes."""
