@@ -718,7 +718,8 @@ static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
 {
     Type *out = NEW(tmp, Type, n->n_out + 1);
     Program *p = program_of(n);
-    bool ok = node_is_complex(n) ? infer_given(n, out, d) : node_infer(n, out, d);
+    bool is_given = node_is_complex(n) && n->op != OP_SYM_SIZE;
+    bool ok = is_given ? infer_given(n, out, d) : node_infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
         if (is_hearsay(n, n->out[i]->type, out[i]))
             return diag_error(d, n->loc, "output %%%s is recorded as %s, which nothing determines",

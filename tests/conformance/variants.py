@@ -1054,7 +1054,7 @@ def pairs(f):
 
 @model(rnd(3, 3, 2), rnd(3, 3, 2, seed=1))
 @pairs
-def complex_moves(a, b):
+def complex_places(a, b):
     parts = a.tril(), a.triu(1), a.diff(append=b), a.diag(), torch.diag_embed(a), a.fliplr(), a.flipud(), a.rot90(), torch.block_diag(a, b)
     parts += torch.broadcast_to(a, (2, 3, 3)), a.sum_to_size(1, 3), F.pad(a, (1, 2), value=1.5), a.as_strided((2, 2), (1, 2)), a.diagonal_scatter(b[0])
     i = torch.tensor([0, 2])
@@ -1073,6 +1073,32 @@ def complex_formulas(a, b):
     solved = torch.linalg.solve(a, b, left=False), torch.linalg.solve(a, b[0])
     slid = F.conv1d(a[None], b[:, :, None], b[0]), F.conv1d(a[None], b[:1, :, None].expand(1, 3, 2)), F.conv2d(a[None, None], b[None, None, :2, :2], a[0, :1], padding=1)
     return *sums, *one, *products, *spread, *solved, *slid
+
+
+@model(rnd(2, 4, 4, 2), rnd(7, 7, 2, seed=1))
+@pairs
+def complex_elimination(a, b):
+    """Determinants, factors and triangular systems."""
+    eye = torch.eye(4)
+    made = torch.linalg.det(a), torch.det(b), *torch.linalg.slogdet(a), *torch.slogdet(b), torch.linalg.det(a * 0), torch.linalg.det(b[:1, :1])
+    made += torch.linalg.cholesky(a @ a.mH + 4 * eye), torch.linalg.cholesky(a @ a.mH + 4 * eye, upper=True)
+    for upper in (True, False):
+        made += torch.linalg.solve_triangular(a + 2 * eye, a, upper=upper), torch.linalg.solve_triangular(a, a, upper=upper, unitriangular=True)
+        made += torch.linalg.solve_triangular(a[0] + 2 * eye, a, upper=upper, left=False),
+    return made
+
+
+@model(rnd(1, 3, 4, 4, 5, 2), rnd(3, 2, 2, 2, 2, 2, seed=1), rnd(2, 2, seed=2))
+@pairs
+def complex_volumes(x, w, b):
+    turned = F.conv_transpose1d(x[..., 0, 0], w[..., 0, 0], b, stride=2), F.conv_transpose2d(x[..., 0], w[..., 0], padding=1), F.conv_transpose3d(x, w, b)
+    return F.conv3d(x, w.transpose(0, 1)), F.conv3d(x, w.transpose(0, 1), b, padding=1), *turned
+
+
+@model(rnd(5, 2), torch.tensor([True, False, True, True, False]), more=[(rnd(5, 2, seed=1), torch.tensor([False, False, False, True, False]))])
+def complex_chosen(x, m):
+    z = torch.view_as_complex(x)
+    return torch.view_as_real(torch.masked_select(z, m)), torch.nonzero(torch.where(m, z, 0))
 
 
 @model(half(4, 9), torch.tensor([-8.9, 12.0, 300.0, 60000.0, -0.004, 0.0]).half())
