@@ -365,6 +365,8 @@ static Program *load(const Options *o, Arena *a, bool *took_dims, Diag *d)
         diag_error(d, loc, "--data and --weights belong to an .etir; this file has its own bytes");
     else if (o->binds.n && kind != IMPORT_ONNX && kind != IMPORT_UNKNOWN)
         diag_error(d, loc, "--bind is for an .onnx");
+    else if (o->weights_dir && (kind == IMPORT_PT2 || kind == IMPORT_ETIR))
+        diag_error(d, loc, "--weights-dir belongs to an unpacked model or an .onnx");
     else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON)
         return import_pt2(a, o->model, &import, d);
     else if (kind == IMPORT_ETIR)

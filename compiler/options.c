@@ -149,7 +149,7 @@ static const Flag flag_row[] = {
     {"bind", 0, FLAG_LIST, AT(binds), READS | OWN, is_bind, "INPUT=NUMBER|FILE.npy",
      "make an input of an ONNX file a constant"},
     {"weights-dir", 0, FLAG_IN, AT(weights_dir), READS | OWN, any, "DIR",
-     "the folder with the data of an unpacked model"},
+     "the folder with the data of an unpacked model or an .onnx"},
     {"weights", 0, FLAG_IN, AT(weights), READS | OWN, any, "FILE",
      "the .pt2 or folder with the weights of an .etir"},
     {"weights", 0, FLAG_IN, AT(weights), REFIT, any, "FILE",

@@ -90,7 +90,7 @@ typedef struct ImportBind {
 
 typedef struct ImportOptions {
     Files *files;            /* records what is read; may be NULL */
-    const char *weights_dir; /* the folder of an unpacked model's "data"; NULL: beside the JSON */
+    const char *weights_dir; /* of the data of an unpacked model or .onnx; NULL: beside it */
     Program *into;           /* the program that gets the method; NULL: a new one is made */
     ImportKind kind;         /* the result of import_kind, or IMPORT_UNKNOWN */
     const char *as;          /* the method's name; NULL: its name in the file */

@@ -495,7 +495,7 @@ static const char *folder_of(Arena *a, const char *path)
 Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size_t n,
                            const ImportOptions *options, Diag *d)
 {
-    const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/'), *beside = options ? options->weights_dir : NULL;
     Onnx o = {.program = program_new(a, arena_str(a, slash ? slash + 1 : path,
                                                   strlen(slash ? slash + 1 : path))),
               .tmp = arena_within(a),
@@ -503,7 +503,7 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
               .loc = {.file = arena_str(a, path, strlen(path))},
               .options = options,
               .files = options && options->files ? options->files : files_new(a),
-              .folder = folder_at(a, folder_of(a, path)),
+              .folder = folder_at(a, beside ? beside : folder_of(a, path)),
               .data = data,
               .n = n};
     o.taken = o.sizes = o.externals = o.functions = o.looked_at = (Table){.arena = o.tmp};

@@ -114,3 +114,14 @@ Test(onnx, the_key_holds_external_data)
     sh("printf x | dd of=w.bin bs=1 seek=3 conv=notrunc status=none");
     cr_expect_str_neq(before, ok("key beside.onnx").out);
 }
+
+Test(onnx, external_data_may_lie_elsewhere)
+{
+    ok("compile beside.onnx -o a.pte -q");
+    cr_assert_eq(sh("mkdir elsewhere && mv w.bin elsewhere").code, 0);
+    ok("compile beside.onnx --weights-dir elsewhere -o b.pte -q");
+    cr_expect_eq(sh("cmp a.pte b.pte").code, 0);
+    fails("compile beside.onnx -o c.pte", 3, "w.bin");
+    fails("compile $DATA/mlp_digits/model.pt2 --weights-dir elsewhere -o c.pte", 1,
+          "--weights-dir belongs to an unpacked model or an .onnx");
+}
