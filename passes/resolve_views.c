@@ -207,16 +207,25 @@ static bool resize(Resolve *s, Node *n)
     return v && rewrite_node(&s->r, n, v);
 }
 
+static Value *viewed(const Value *v)
+{
+    return v->def && op_info[v->def->op].flags & VIEW ? first_operand(v->def) : NULL;
+}
+
 /* Rewrites as_strided.  Its strides are those of the bytes, of which the input may be a view that
- * orders them in another way, so they are applied to the tensor that holds the bytes. */
+ * orders them in another way, so they are applied to the tensor that holds the bytes, or to a view
+ * of all of them with the input's dtype. */
 static bool as_strided(Resolve *s, Node *n)
 {
-    Value *x = first_operand(n), *base = x;
-    while (base->def && op_info[base->def->op].flags & VIEW && first_operand(base->def))
-        base = first_operand(base->def);
+    Value *x = first_operand(n), *base = x, *all;
+    while (viewed(base) && viewed(base)->type.dtype == x->type.dtype)
+        base = viewed(base);
+    for (all = base; viewed(all); all = viewed(all))
+        ;
     const Arg *offset = named(n, "storage_offset");
     bool is_told = offset && offset->kind != ARG_NONE;
-    if (!type_is_dense(s->r.g->program, base->type) || (base->state && base->state->offset) ||
+    if (!type_is_dense(s->r.g->program, base->type) || (all->state && all->state->offset) ||
+        (is_told && type_bytes(all->type) != type_bytes(base->type)) ||
         (base != x && !is_told && !type_is_dense(s->r.g->program, x->type)))
         return diag_unsupported(s->r.d, n->loc, "reads by strides what is not dense in memory: "
                                                 "call contiguous() before, or use slices");

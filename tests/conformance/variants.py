@@ -1101,6 +1101,13 @@ def complex_chosen(x, m):
     return torch.view_as_real(torch.masked_select(z, m)), torch.nonzero(torch.where(m, z, 0))
 
 
+@model(rnd(10, 2))
+@pairs
+def complex_strides(a):
+    """Strides count complex numbers, though the bytes are floats."""
+    return a.as_strided((2, 2), (1, 2), 0), a.as_strided((3,), (2,), 1), torch.view_as_real(a).as_strided((4,), (3,), 2)
+
+
 @model(half(4, 9), torch.tensor([-8.9, 12.0, 300.0, 60000.0, -0.004, 0.0]).half())
 def halves_rounded_once(x, y):
     return [f(v).float() for v in (x, y, x.bfloat16() * 9) for f in (F.mish, torch.sinc, lambda v: torch.exp2(v.clamp(max=15)))]
