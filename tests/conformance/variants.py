@@ -1080,7 +1080,7 @@ def complex_formulas(a, b):
 def complex_elimination(a, b):
     """Determinants, factors and triangular systems."""
     eye = torch.eye(4)
-    made = torch.linalg.det(a), torch.det(b), *torch.linalg.slogdet(a), *torch.slogdet(b), torch.linalg.det(a * 0), torch.linalg.det(b[:1, :1])
+    made = torch.linalg.det(a), torch.det(b), *torch.linalg.slogdet(a), *torch.slogdet(b), torch.linalg.det(a * 0), torch.linalg.det(b[:1, :1]), torch.linalg.det(b[:0, :0]), *torch.linalg.slogdet(b[:0, :0])
     made += torch.linalg.cholesky(a @ a.mH + 4 * eye), torch.linalg.cholesky(a @ a.mH + 4 * eye, upper=True)
     for upper in (True, False):
         made += torch.linalg.solve_triangular(a + 2 * eye, a, upper=upper), torch.linalg.solve_triangular(a, a, upper=upper, unitriangular=True)
@@ -1106,6 +1106,20 @@ def complex_chosen(x, m):
 def complex_strides(a):
     """Strides count complex numbers, though the bytes are floats."""
     return a.as_strided((2, 2), (1, 2), 0), a.as_strided((3,), (2,), 1), torch.view_as_real(a).as_strided((4,), (3,), 2)
+
+
+@model(rnd(4, 4, 2), rnd(4, 4, 2, seed=1))
+@pairs
+def complex_shapes(a, b):
+    a = torch.cat([a[:3], a[:1] * 0])
+    made = *torch.atleast_3d(a, b[0]), torch.atleast_2d(a[0]), F.channel_shuffle(a[None, :, :, None], 2), torch.column_stack([a, b]), torch.dstack([a, b]), torch.hstack([a, b]), torch.vstack([a, b])
+    made += *torch.hsplit(a, 2), *torch.vsplit(a, [1]), *torch.dsplit(a[None], 2), *torch.tensor_split(a, 3), *torch.tensor_split(a, (1, 2), 1), F.pixel_shuffle(a[None, :, :, None], 2)
+    i = torch.tensor([[0, 3], [1, 1]])
+    made += torch.tensordot(a, b), torch.take(a, i), torch.take_along_dim(a, i.view(4, 1), 1), torch.inner(a, b), torch.kron(a, b), torch.trapezoid(a, dx=0.5), F.pixel_unshuffle(a[None], 2)
+    made += torch.diagflat(a), torch.squeeze_copy(a[:1]), torch.t_copy(a), torch.unsqueeze_copy(a, 1), *torch.unbind_copy(a), torch.unfold_copy(a, 1, 2, 1), a.put(i, b[:2, :2]), torch.lerp(a, b, 0.3)
+    made += torch.divide(a, b), torch.subtract(a, b), torch.multiply(a, 2), a.index_fill(1, i[0], 3.0), a.scatter_add(1, i, b), torch.eye(3, 2, dtype=a.dtype) * a[:3, :2]
+    made += a.any(), a.any(1), torch.any(a, (0, 1)), a.all(), a.all(1), torch.all(a, (0, 1)), torch.count_nonzero(a), torch.count_nonzero(a, 1), torch.isreal(a), torch.block_diag(a.real, b), torch.as_strided_copy(b, (3, 2), (2, 4), 0), a.new_ones(3, dtype=torch.float64), torch.zeros_like(a, dtype=torch.float32)
+    return made
 
 
 @model(half(4, 9), torch.tensor([-8.9, 12.0, 300.0, 60000.0, -0.004, 0.0]).half())
