@@ -24,10 +24,9 @@
 /* The floats of sums that are kept, at the start of the working memory. */
 #define ETC_SUMS 2048
 
-/* The floats of weights that all of these sums add before the next ones.  They stay in the
- * first-level cache.  Tiles for 32 registers read weights less often, so that these may come from
- * the second-level cache. */
-#define ETC_SLICE ((ETC_REGISTERS == 32) ? INT64_MAX : 4096)
+/* The floats of weights that all of these sums add before the next ones, so that these floats stay in
+ * the first-level cache.  Tiles for 32 registers read weights less often, and add all at once. */
+#define ETC_SLICE 4096
 
 typedef struct EtcAcross {
     const float *w;   /* [terms][ETC_TOGETHER] */
@@ -77,8 +76,10 @@ ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
             if (nv == 3) {
                 __builtin_prefetch(w3 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
             }
-            __builtin_prefetch(ahead, 0, 2);
-            ahead += ETC_TOGETHER;
+            if (ETC_LANES > 4) {
+                __builtin_prefetch(ahead, 0, 2);
+                ahead += ETC_TOGETHER;
+            }
             ETC_UNROLL
             for (int r = 0; r < n; r++) {
                 const EtcF xv = etc_splat((r < (n / 2)) ? first[r] : second[r - (n / 2)]);
@@ -392,6 +393,10 @@ ETC_INLINE void etc_across_slices(EtcAcross *t, const EtcPlanes *p, const EtcBan
     const float *w = t->w;
     const int64_t steps = t->steps, terms = t->n_at * ETC_TOGETHER;
     const int64_t slice = etc_max_i64(ETC_SLICE / (t->n_at * b->nv * ETC_LANES), 1);
+    if (ETC_REGISTERS == 32) {
+        etc_across_rows(t, p, b, x, rows, n, next, sums);
+        return;
+    }
     for (int64_t s = 0; s < steps; s += t->steps) {
         t->steps = etc_min_i64(slice, steps - s);
         t->w = w + (s * terms);
