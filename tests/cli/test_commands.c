@@ -102,7 +102,7 @@ Test(commands, run_carries_state_over)
  * held once, and that of the last call not at all. */
 Test(commands, run_takes_no_more_memory_than_it_may)
 {
-    fails("run " PTE "limit_pool.pte", 1, "planned memory: 1125899906842624 bytes");
+    fails("run " PTE "limit_pool.pte", 1, "1125899906842624 bytes for planned memory");
     fails("run " PTE "limit_pool.pte --memory-limit 1023T", 1, "--memory-limit allows");
     fails("bench " PTE "limit_pool.pte", 1, "planned memory");
     fails("run " PTE "limit_pool.pte --memory-limit 2048T", 1, "no memory for 1125899906842624");

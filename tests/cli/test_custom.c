@@ -85,7 +85,7 @@ Test(custom, all_mistakes_of_a_file_are_listed)
 Test(custom, kernels_functions_and_results_are_checked)
 {
     static const char *const told[] = {
-        "o.yaml:3:14: error: 'results' are 2, the schema of my::a has 1",
+        "o.yaml:3:14: error: there are 2 'results', but the schema of my::a has 1",
         "o.yaml:4:13: error: 'kernel': the names of aten are",
         "o.yaml:5:8: error: 'c': 'int' is a keyword of C",
         "o.yaml:7:15: error: 'sizes' is missing here",

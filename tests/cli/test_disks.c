@@ -152,7 +152,7 @@ Test(disks, files_of_others_are_not_replaced)
 /* A command and its message: of a file, a sample among others, a folder, a link to itself. */
 static const char *const unreadable[][2] = {
     {"compile shut -o theirs/x", "shut: error: cannot be read: Permission denied"},
-    {"compile " MLP "--recipe shut " INPUT "-o theirs/x", "shut: error: cannot be read: Perm"},
+    {"compile " MLP "--recipe shut -o theirs/x", "shut: error: cannot be read: Perm"},
     {"compile " MLP "--recipe int8 --calibrate samples -o theirs/x", "samples/b.npy: error: canno"},
     {"compile " MLP "--recipe int8 --calibrate closed -o theirs/x", "closed: error: cannot be rea"},
     {"compile " MLP "--recipe int8 --statistics shut -o theirs/x", "shut: error: cannot be read: "},
