@@ -143,6 +143,26 @@ static bool target_agrees(const Check *p)
     return true;
 }
 
+/* Checks the flags that `verify`, `refit` and `gate` need, or allow in some combinations. */
+static bool command_agrees(const Check *p)
+{
+    const Options *o = p->o;
+    const char *use = p->use, *name = p->name;
+    if (o->command == CMD_VERIFY && !o->other)
+        return usage(p, "--model is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_REFIT && !o->weights)
+        return usage(p, "--weights is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && !o->baseline)
+        return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
+    if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
+        return usage(p, "--write-baseline compares nothing: --tolerances is too much");
+    if (o->command == CMD_GATE && (o->method || o->threads) && !o->runs)
+        return usage(p, "--%s needs --runs", o->method ? "method" : "threads");
+    if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
+        return usage(p, "--calibrate and --input: one or the other");
+    return true;
+}
+
 static bool is_complete(const Check *p)
 {
     const Options *o = p->o;
@@ -176,22 +196,10 @@ static bool is_complete(const Check *p)
                      : !o->calibrate ? "calibrate"
                                      : "statistics",
                      name, use);
-    if (o->command == CMD_VERIFY && !o->other)
-        return usage(p, "--model is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_REFIT && !o->weights)
-        return usage(p, "--weights is missing; usage: etc %s %s", name, use);
     if ((o->bundle || o->binds.n) && o->methods.n)
         return usage(p, "--%s is for one model", o->bundle ? "bundle" : "bind");
     if (o->refittable && (o->methods.n || o->binds.n))
         return usage(p, "--refittable needs one model, without --bind");
-    if (o->command == CMD_GATE && !o->baseline)
-        return usage(p, "--baseline is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_GATE && o->write_baseline && o->tolerances)
-        return usage(p, "--write-baseline compares nothing: --tolerances is too much");
-    if (o->command == CMD_GATE && (o->method || o->threads) && !o->runs)
-        return usage(p, "--%s needs --runs", o->method ? "method" : "threads");
-    if (o->command == CMD_VERIFY && o->calibrate && o->inputs.n)
-        return usage(p, "--calibrate and --input: one or the other");
     if (o->verbose && o->error_format && strcmp(o->error_format, "human") != 0)
         return usage(p,
                      "--error-format %s cannot be combined with -v: both write to standard error",
@@ -199,7 +207,7 @@ static bool is_complete(const Check *p)
     for (int i = 0; i < n_models(o); i++)
         if (!model_agrees(p, options_of_model(o, i)))
             return false;
-    if (o->target && !target_agrees(p))
+    if ((o->target && !target_agrees(p)) || !command_agrees(p))
         return false;
     if (o->command == CMD_DIFF && !o->other)
         return usage(p, "two models are expected; usage: etc %s %s", name, use);

@@ -199,7 +199,7 @@ struct Program {
     State **state;
     Graph **method;
     int64_t side_bytes;  /* the size of the side file "-", which holds constants that passes made */
-    ByteStore named;          /* the bytes of the states of kind ST_NAMED */
+    ByteStore named;     /* the bytes of the states of kind ST_NAMED */
     State **named_state; /* the state of each item of `named` */
     unsigned edits;      /* every mutator below increments it; passes never set it */
     struct Table *exprs; /* symint.c: all sizes that are expressions */
