@@ -14,6 +14,7 @@
 #ifndef ETC_INTEGER_H
 #define ETC_INTEGER_H
 
+#include "runtime-lite/kernels/line.h"
 #include "runtime-lite/kernels/quantize.h"
 
 #define ETC_INTEGER_K 65536
@@ -73,42 +74,6 @@ ETC_INLINE float etc_x_scale(const EtcInteger *q, int64_t i)
     }
     return (q->scale_dtype == ETC_Q_F64) ? (float)((const double *)q->x_scale)[at]
                                          : ((const float *)q->x_scale)[at];
-}
-
-/* -- bytes ----------------------------------------------------------------------------------- */
-
-/* Copies n bytes.  A call of memcpy is slow for few bytes, and compilers turn a loop over bytes
- * into such a call. */
-ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
-{
-    if (n >= 16) { /* the last 16 bytes may overlap those before */
-        for (int64_t i = 0; i < (n - 16); i += 16) {
-            __builtin_memcpy(y + i, x + i, 16);
-        }
-        __builtin_memcpy(y + n - 16, x + n - 16, 16);
-    } else if (n >= 8) {
-        __builtin_memcpy(y, x, 8);
-        __builtin_memcpy(y + n - 8, x + n - 8, 8);
-    } else if (n >= 4) {
-        __builtin_memcpy(y, x, 4);
-        __builtin_memcpy(y + n - 4, x + n - 4, 4);
-    } else if (n > 0) {
-        y[0] = x[0];
-        y[n / 2] = x[n / 2];
-        y[n - 1] = x[n - 1];
-    }
-}
-
-/* Sets n bytes to v, without a call of memset for few bytes. */
-ETC_INLINE void etc_byte_fill(uint8_t *y, uint8_t v, int64_t n)
-{
-    if (n >= 4) {
-        __builtin_memset(y, v, (size_t)n);
-    } else if (n > 0) {
-        y[0] = v;
-        y[n / 2] = v;
-        y[n - 1] = v;
-    }
 }
 
 /* -- what a sum becomes ---------------------------------------------------------------------- */

@@ -51,47 +51,6 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
-/* Copies n bytes that are `stride` apart. */
-ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
-{
-    int64_t i = 0;
-    if (stride == 1) {
-        etc_byte_copy(x, y, n);
-        return;
-    }
-    if ((ETC_PACKS_BYTES != 0) && (stride == 2) && (n >= 8)) {
-        for (; i < (n - 8); i += 8) {
-            etc_every_second(x + (2 * i), y + i);
-        }
-        i = n - 8; /* the last eight may overlap those before */
-        etc_every_second(x + (2 * i), y + i);
-        return;
-    }
-    for (; i < n; i++) {
-        y[i] = x[i * stride];
-    }
-}
-
-/* Copies n bytes of a row, `stride` apart, from column ix on.  Columns outside [0, size) give
- * `pad`. */
-ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
-                              uint8_t pad, uint8_t *y, int64_t n)
-{
-    int64_t from = 0, to = 0; /* the bytes that are inside the row */
-    if (ix < 0) {
-        from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
-    }
-    if (ix < size) {
-        to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
-    }
-    to = etc_max_i64(from, to);
-    etc_byte_fill(y, pad, from);
-    if (to > from) {
-        etc_byte_every(x + ix + (from * stride), stride, y + from, to - from);
-    }
-    etc_byte_fill(y + to, pad, n - to);
-}
-
 /* The place of a term: the plane of its channel, and its row and column in the kernel. */
 typedef struct EtcTap {
     const uint8_t *plane;

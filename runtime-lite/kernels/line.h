@@ -137,4 +137,81 @@ ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64
     return (((reach + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
 }
 
+/* -- rows of bytes --------------------------------------------------------------------------- */
+
+/* Copies n bytes.  A call of memcpy is slow for few bytes, and compilers turn a loop over bytes
+ * into such a call. */
+ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
+{
+    if (n >= 16) { /* the last 16 bytes may overlap those before */
+        for (int64_t i = 0; i < (n - 16); i += 16) {
+            __builtin_memcpy(y + i, x + i, 16);
+        }
+        __builtin_memcpy(y + n - 16, x + n - 16, 16);
+    } else if (n >= 8) {
+        __builtin_memcpy(y, x, 8);
+        __builtin_memcpy(y + n - 8, x + n - 8, 8);
+    } else if (n >= 4) {
+        __builtin_memcpy(y, x, 4);
+        __builtin_memcpy(y + n - 4, x + n - 4, 4);
+    } else if (n > 0) {
+        y[0] = x[0];
+        y[n / 2] = x[n / 2];
+        y[n - 1] = x[n - 1];
+    }
+}
+
+/* Sets n bytes to v, without a call of memset for few bytes. */
+ETC_INLINE void etc_byte_fill(uint8_t *y, uint8_t v, int64_t n)
+{
+    if (n >= 4) {
+        __builtin_memset(y, v, (size_t)n);
+    } else if (n > 0) {
+        y[0] = v;
+        y[n / 2] = v;
+        y[n - 1] = v;
+    }
+}
+
+/* Copies n bytes that are `stride` apart. */
+ETC_INLINE void etc_byte_every(const uint8_t *x, int64_t stride, uint8_t *y, int64_t n)
+{
+    int64_t i = 0;
+    if (stride == 1) {
+        etc_byte_copy(x, y, n);
+        return;
+    }
+    if ((ETC_PACKS_BYTES != 0) && (stride == 2) && (n >= 8)) {
+        for (; i < (n - 8); i += 8) {
+            etc_every_second(x + (2 * i), y + i);
+        }
+        i = n - 8; /* the last eight may overlap those before */
+        etc_every_second(x + (2 * i), y + i);
+        return;
+    }
+    for (; i < n; i++) {
+        y[i] = x[i * stride];
+    }
+}
+
+/* Copies n bytes of a row, `stride` apart, from column ix on.  Columns outside [0, size) give
+ * `pad`. */
+ETC_INLINE void etc_byte_line(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
+                              uint8_t pad, uint8_t *y, int64_t n)
+{
+    int64_t from = 0, to = 0; /* the bytes that are inside the row */
+    if (ix < 0) {
+        from = etc_min_i64(etc_steps(stride - 1 - ix, stride), n);
+    }
+    if (ix < size) {
+        to = etc_min_i64(etc_steps(size - ix + stride - 1, stride), n);
+    }
+    to = etc_max_i64(from, to);
+    etc_byte_fill(y, pad, from);
+    if (to > from) {
+        etc_byte_every(x + ix + (from * stride), stride, y + from, to - from);
+    }
+    etc_byte_fill(y + to, pad, n - to);
+}
+
 #endif

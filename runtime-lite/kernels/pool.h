@@ -176,16 +176,85 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     }
 }
 
-/* Adds one tap to the maxima of a row of windows: y[o] = max(y[o], x[ix + o stride]) if that
- * index is in [0, size).  `flip` is 0x80 if the bytes of x are signed, else 0. */
-ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t stride,
-                            uint8_t flip, uint8_t *__restrict y, int64_t n)
+/* The bytes of a buffer of columns, and the most columns whose maxima are computed at a time. */
+#define ETC_MAX_BYTES ((ETC_POOL_ROWS != 0) ? 2048 : 64)
+#define ETC_MAX_COLUMNS ((ETC_POOL_ROWS != 0) ? 512 : 64)
+
+typedef uint8_t EtcSixteen __attribute__((vector_size(16)));
+
+/* Writes to each of n bytes of y the maximum of `count` bytes of x that are `step` apart, and of the
+ * byte of y if is_more is set.  `flip` flips bits of x before. */
+ETC_INLINE void etc_max_lines(const uint8_t *x, int64_t step, int64_t count, uint8_t flip,
+                              int is_more, uint8_t *y, int64_t n)
 {
-    const int64_t from = (ix < 0) ? ((stride - 1 - ix) / stride) : 0;
-    const int64_t to = (ix < size) ? etc_min_i64((size - ix + stride - 1) / stride, n) : 0;
-    for (int64_t o = from; o < to; o++) {
-        const uint8_t v = (uint8_t)(x[ix + (o * stride)] ^ flip);
-        y[o] = (v > y[o]) ? v : y[o];
+    int64_t i = 0;
+    while ((ETC_POOL_ROWS != 0) && (n >= 16) && (i < n)) {
+        EtcSixteen a, b = {0};
+        if (is_more != 0) {
+            __builtin_memcpy(&b, y + i, sizeof b);
+        }
+        for (int64_t k = 0; k < count; k++) {
+            __builtin_memcpy(&a, x + (k * step) + i, sizeof a);
+            a ^= flip;
+            b ^= (a ^ b) & (EtcSixteen)(a > b);
+        }
+        __builtin_memcpy(y + i, &b, sizeof b);
+        i = ((i + 16) < n) ? etc_min_i64(i + 16, n - 16) : n; /* the last 16 may overlap others */
+    }
+    for (; i < n; i++) {
+        uint8_t max = (is_more != 0) ? y[i] : 0;
+        for (int64_t k = 0; k < count; k++) {
+            const uint8_t v = x[(k * step) + i] ^ flip;
+            max = (v > max) ? v : max;
+        }
+        y[i] = max;
+    }
+}
+
+/* A block of windows: `rows` rows of `n` windows.  The first begins in row iy and column ix. */
+typedef struct EtcWindows {
+    int64_t iy, ix, rows, n;
+} EtcWindows;
+
+/* Writes to row r of `down` the maxima of each of `columns` columns, from ix on, over the rows of
+ * windows r.  Outside of the plane they have the least value, 0. */
+ETC_INLINE void etc_max_columns(const uint8_t *plane, const EtcWindows *b, int64_t ix, uint8_t flip,
+                                uint8_t *down, int64_t columns, const EtcPool *g)
+{
+    const int64_t from = etc_min_i64(etc_max_i64(-ix, 0), columns);
+    const int64_t to = etc_min_i64(etc_max_i64(g->iw - ix, from), columns);
+    for (int64_t r = 0; r < b->rows; r++, down += columns) {
+        const int64_t top = b->iy + (r * g->sh);
+        const int64_t skip = (top < 0) ? etc_min_i64((g->dh - 1 - top) / g->dh, g->kh) : 0;
+        const int64_t under = (top < g->ih) ? ((g->ih - top + g->dh - 1) / g->dh) : 0;
+        const int64_t count = etc_max_i64(etc_min_i64(under, g->kh) - skip, 0);
+        const uint8_t *x = plane + ((top + (skip * g->dh)) * g->iw) + ix + from;
+        __builtin_memset(down, 0, (size_t)from);
+        etc_max_lines(x, g->dh * g->iw, count, flip, 0, down + from, to - from);
+        __builtin_memset(down + to, 0, (size_t)(columns - to));
+    }
+}
+
+/* Computes a block of windows.  Each of its buffers is written before the next is, since a load
+ * waits for stores that it overlaps in part. */
+ETC_INLINE void etc_max_block(const uint8_t *plane, const EtcWindows *b, uint8_t flip, uint8_t *y,
+                              const EtcPool *g)
+{
+    uint8_t down[ETC_MAX_BYTES], across[ETC_MAX_BYTES];
+    const int64_t width = ((b->n - 1) * g->sw) + 1;
+    const int64_t most = 1 + ((ETC_MAX_COLUMNS - width) / g->dw); /* taps at a time */
+    for (int64_t kx = 0; kx < g->kw; kx += most) {
+        const int64_t taps = etc_min_i64(g->kw - kx, most), columns = width + ((taps - 1) * g->dw);
+        etc_max_columns(plane, b, b->ix + (kx * g->dw), flip, down, columns, g);
+        for (int64_t r = 0; r < b->rows; r++) {
+            etc_max_lines(down + (r * columns), g->dw, taps, 0, kx > 0, across + (r * width), width);
+        }
+    }
+    for (int64_t i = 0; i < (b->rows * width); i++) {
+        across[i] ^= flip;
+    }
+    for (int64_t r = 0; r < b->rows; r++) {
+        etc_byte_every(across + (r * width), g->sw, y + (r * g->ow), b->n);
     }
 }
 
@@ -193,24 +262,21 @@ ETC_INLINE void etc_max_tap(const uint8_t *x, int64_t size, int64_t ix, int64_t 
  * uint8_t. */
 ETC_OUTLINE void etc_max_pool_i8(const void *x, void *y, int is_signed, const EtcPool *g)
 {
+    const int64_t reach = etc_min_i64((g->kw - 1) * g->dw, ETC_MAX_COLUMNS / 2);
+    const int64_t n = etc_min_i64(((ETC_MAX_COLUMNS - reach - 1) / g->sw) + 1, g->ow);
+    const int64_t columns = ((n - 1) * g->sw) + 1 + ((g->kw - 1) * g->dw);
+    const int64_t rows = ETC_MAX_BYTES / etc_min_i64(columns, ETC_MAX_COLUMNS);
     const uint8_t flip = (is_signed != 0) ? 0x80 : 0;
-    uint8_t *to = (uint8_t *)y;
-    for (int64_t row = 0; row < (g->planes * g->oh); row++) {
-        const uint8_t *plane = (const uint8_t *)x + ((row / g->oh) * g->ih * g->iw);
-        for (int64_t o = 0; o < g->ow; o++) {
-            to[o] = 0;
-        }
-        for (int64_t ky = 0; ky < g->kh; ky++) {
-            const int64_t iy = ((row % g->oh) * g->sh) - g->ph + (ky * g->dh);
-            for (int64_t kx = 0; (iy >= 0) && (iy < g->ih) && (kx < g->kw); kx++) {
-                etc_max_tap(plane + (iy * g->iw), g->iw, (kx * g->dw) - g->pw, g->sw, flip, to,
-                            g->ow);
+    for (int64_t p = 0; p < g->planes; p++) {
+        const uint8_t *plane = (const uint8_t *)x + (p * g->ih * g->iw);
+        uint8_t *to = (uint8_t *)y + (p * g->oh * g->ow);
+        for (int64_t oy = 0; oy < g->oh; oy += rows) {
+            for (int64_t ox = 0; ox < g->ow; ox += n) {
+                const EtcWindows b = {(oy * g->sh) - g->ph, (ox * g->sw) - g->pw,
+                                      etc_min_i64(g->oh - oy, rows), etc_min_i64(g->ow - ox, n)};
+                etc_max_block(plane, &b, flip, to + (oy * g->ow) + ox, g);
             }
         }
-        for (int64_t o = 0; o < g->ow; o++) {
-            to[o] ^= flip;
-        }
-        to += g->ow;
     }
 }
 
