@@ -270,12 +270,199 @@ ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const E
     }
 }
 
+#if ETC_TERMS == 4
+/* Padded images of one channel, as bytes for etc_dot.  Four taps of a row of the kernel are a word.
+ * Several images are written before the first is read, since a load waits for stores that it
+ * overlaps in part. */
+typedef struct EtcPadded {
+    uint8_t *data;        /* [images][size] */
+    int64_t images, size; /* the images that are written at a time; the bytes of one */
+    int64_t pitch;        /* the bytes from row to row */
+} EtcPadded;
+
+#define ETC_PADDED_IMAGES 16
+
+/* Sets the sizes.  `images` is 0 if not even one fits into ETC_WORK_BYTES.  A vector may read past
+ * the end of the last. */
+ETC_INLINE void etc_padded_of(const EtcConv *g, EtcPadded *p)
+{
+    p->pitch = ((g->ow - 1) * g->sw) + g->kw;
+    p->size = (((g->oh - 1) * g->sh) + g->kh) * p->pitch;
+    p->images = etc_min_i64((ETC_WORK_BYTES - (3 * ETC_VEC)) / p->size, ETC_PADDED_IMAGES);
+}
+
+/* Returns whether etc_padded_depthwise can convolve all groups. */
+ETC_INLINE int etc_is_padded(const EtcConv *g, const EtcInteger *q)
+{
+    EtcPadded p;
+    const float by = etc_x_scale(q, 0);
+    int is_finite = 1;
+    if ((q->is_float != 0) || (g->sw > 2) || (g->sh > 8) || (g->dh != 1) || (g->dw != 1) || (g->kh > 8) ||
+        (g->kw > 8) || (g->oh > ETC_WORK_BYTES) || (g->ow > ETC_WORK_BYTES)) {
+        return 0;
+    }
+    for (int64_t c = 0; c < (g->groups * g->oc); c++) {
+        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
+        is_finite &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
+    }
+    etc_padded_of(g, &p);
+    return (p.images > 0) && (is_finite != 0);
+}
+
+/* Writes the inside of n padded images; the borders are not changed. */
+ETC_OUTLINE void etc_padded_images(const EtcPadded *p, const uint8_t *x, const EtcConv *g,
+                                   uint8_t flip, int64_t n)
+{
+    const int64_t rows = etc_min_i64(g->ih, (p->size / p->pitch) - g->ph);
+    const int64_t columns = etc_max_i64(etc_min_i64(g->iw, p->pitch - g->pw), 0);
+    const int64_t pitch = p->pitch, iw = g->iw; /* y may be any bytes, so g is read before */
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *from = x + (i * g->x_plane);
+        uint8_t *to = p->data + (i * p->size) + (g->ph * pitch) + g->pw;
+        for (int64_t r = 0; r < rows; r++) {
+            etc_byte_flip(from + (r * iw), flip, to + (r * pitch), columns);
+        }
+    }
+}
+
+/* What the outputs of one channel are computed from. */
+typedef struct EtcPaddedChannel {
+    const uint8_t *data; /* the padded image */
+    int64_t pitch, oh, ow;
+    const uint32_t *w; /* [kh][words] */
+    int32_t start;     /* sums start from it: the correction for the zero point */
+    EtcBytesOf bytes;
+} EtcPaddedChannel;
+
+/* Loads the words of the input row that row k of the kernel reads. */
+ETC_INLINE void etc_padded_line(const uint8_t *row, int words, int step, EtcI line[2])
+{
+    ETC_UNROLL
+    for (int t = 0; t < words; t++) {
+        line[t] = etc_slide(row + (4 * t), step);
+    }
+}
+
+/* Computes all outputs of a channel, one vector of columns after the other.  `line` has the input
+ * rows that an output reads; those that the next output reads, too, stay in registers. */
+ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words, int sh, int step,
+                                   uint8_t *y)
+{
+    EtcI line[8][2];
+    const EtcBytesOf f = c->bytes;
+    const EtcI start = etc_splat_i32(c->start);
+    const int64_t pitch = c->pitch, oh = c->oh, ow = c->ow;
+    for (int64_t i = 0; i < ow; i += ETC_LANES) {
+        const uint8_t *x = c->data + (i * step);
+        const int64_t n = etc_min_i64(ow - i, ETC_LANES);
+        ETC_UNROLL
+        for (int k = sh; k < kh; k++) {
+            etc_padded_line(x + ((k - sh) * pitch), words, step, line[k]);
+        }
+        for (int64_t oy = 0; oy < oh; oy++) {
+            EtcI sum = start;
+            ETC_UNROLL
+            for (int k = 0; k < kh; k++) {
+                if ((k + sh) >= kh) {
+                    etc_padded_line(x + (((oy * sh) + k) * pitch), words, step, line[k]);
+                }
+                ETC_UNROLL
+                for (int t = 0; t < words; t++) {
+                    line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 8][t] : line[k][t];
+                    sum = etc_dot(sum, line[k][t], etc_splat_i32((int32_t)c->w[(k * words) + t]));
+                }
+            }
+            const EtcF by = ((__builtin_convertvector(sum, EtcF) * f.scale) + f.bias) * f.inverse;
+            const EtcF v = etc_within(by, f.lo, f.hi) + etc_splat(12582912.0f);
+            etc_store_low(y + (oy * ow) + i, n, (EtcI)v + (int32_t)f.y_zero);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_padded_three(const EtcPaddedChannel *c, uint8_t *y)
+{
+    etc_padded_channel(c, 3, 1, 1, 1, y);
+}
+
+ETC_OUTLINE void etc_padded_three_by_two(const EtcPaddedChannel *c, uint8_t *y)
+{
+    etc_padded_channel(c, 3, 1, 2, 2, y);
+}
+
+ETC_OUTLINE void etc_padded_five(const EtcPaddedChannel *c, uint8_t *y)
+{
+    etc_padded_channel(c, 5, 2, 1, 1, y);
+}
+
+/* Computes all outputs of a channel by the code for its kernel.  Common kernels have code of their
+ * own, in which the lines and weights are in registers. */
+ETC_INLINE void etc_padded_by_kernel(const EtcPaddedChannel *c, const EtcConv *g, uint8_t *y)
+{
+    const int kh = (int)g->kh, words = (int)((g->kw + 3) / 4), sh = (int)g->sh;
+    if ((kh == 3) && (words == 1) && (g->sw == 1) && (sh == 1)) {
+        etc_padded_three(c, y);
+    } else if ((kh == 3) && (words == 1) && (g->sw == 2) && (sh == 2)) {
+        etc_padded_three_by_two(c, y);
+    } else if ((kh == 5) && (words == 2) && (g->sw == 1) && (sh == 1)) {
+        etc_padded_five(c, y);
+    } else {
+        etc_padded_channel(c, kh, words, sh, (int)g->sw, y);
+    }
+}
+
+/* Sets a word for each four taps of a row; taps that the kernel does not have get weight 0. */
+ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t word[16])
+{
+    for (int64_t y = 0; y < g->kh; y++) {
+        for (int64_t x = 0; x < g->kw; x += 4) {
+            uint32_t v = 0;
+            for (int64_t k = x; k < etc_min_i64(x + 4, g->kw); k++) {
+                v |= (uint32_t)(uint8_t)w[(y * g->kw) + k] << (8 * (k - x));
+            }
+            *word++ = v;
+        }
+    }
+}
+
+/* Does what etc_integer_depthwise does, for groups that etc_is_padded accepts. */
+ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t *y,
+                                     const EtcConv *g, const EtcInteger *q, void *work)
+{
+    uint32_t word[16];
+    EtcPadded p = {(uint8_t *)work, 0, 0, 0};
+    const uint8_t flip = etc_x_flip(q);
+    const uint32_t zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
+    const int64_t all = g->n * g->groups;
+    etc_padded_of(g, &p);
+    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, 0, {{0}, {0}, {0}, {0}, {0}, 0}};
+    __builtin_memset(p.data, (uint8_t)etc_x_zero(q, 0) ^ flip, (size_t)(p.images * p.size));
+    for (int64_t i = 0; i < all; i += p.images) {
+        const int64_t n = etc_min_i64(p.images, all - i);
+        etc_padded_images(&p, x + (i * g->x_plane), g, flip, n);
+        for (int64_t k = 0; k < (n * g->oc); k++) {
+            const int64_t at = (i * g->oc) + k, channel = at % (g->groups * g->oc);
+            c.data = p.data + ((k / g->oc) * p.size);
+            c.start = (int32_t)(0u - (zero * (uint32_t)q->sums[channel]));
+            (void)etc_bytes_of(q, etc_x_scale(q, 0), channel, &c.bytes);
+            etc_padded_words(w + (channel * g->kh * g->kw), g, word);
+            etc_padded_by_kernel(&c, g, y + (at * g->y_plane));
+        }
+    }
+}
+#endif
+
 /* Convolves all images and groups; each group has one input channel. */
 ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, const EtcConv *g,
                                       const EtcInteger *q, void *work)
 {
     EtcPictures p = {(int16_t *)work, etc_picture_pitch(g), 0, NULL};
     int64_t offset[ETC_TAPS + 1], band = g->oh;
+#if ETC_TERMS == 4
+    if (etc_is_padded(g, q)) {
+        etc_padded_depthwise(x, w, (uint8_t *)y, g, q, work);
+        return;
+    }
+#endif
     while ((band > 1) && (etc_picture_bytes(g, band) > ETC_WORK_BYTES)) {
         band = (band + 1) / 2;
     }

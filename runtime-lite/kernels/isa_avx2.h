@@ -210,6 +210,23 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
+#if ETC_TERMS == 4
+/* Loads bytes i * step to i * step + 3 for lane i; step is 1 or 2.  First each 128 bits get the words
+ * that their four lanes need. */
+ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
+{
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)x);
+    const __m256i word = _mm256_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4);
+    const __m256i four = _mm256_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5);
+    const __m256i one = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    const __m256i two = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9));
+    return (EtcI)_mm256_shuffle_epi8(
+        _mm256_permutevar8x32_epi32(v, (step == 1) ? word : four), (step == 1) ? one : two);
+}
+#endif
+
 /* Converts bytes of x to the operand of etc_dot.  (gcc 12 compiles __builtin_convertvector to five
  * instructions.) */
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)

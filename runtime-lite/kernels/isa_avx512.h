@@ -195,6 +195,23 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
+#if ETC_TERMS == 4
+/* Loads bytes i * step to i * step + 3 for lane i; step is 1 or 2.  First each 128 bits get the words
+ * that their four lanes need. */
+ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
+{
+    const __m512i v = _mm512_loadu_si512((const void *)x);
+    const __m512i word = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    const __m512i four = _mm512_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
+    const __m512i one = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    const __m512i two = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9));
+    return (EtcI)_mm512_shuffle_epi8(_mm512_permutexvar_epi32((step == 1) ? word : four, v),
+                                     (step == 1) ? one : two);
+}
+#endif
+
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {
 #if ETC_TERMS == 4

@@ -139,6 +139,44 @@ ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64
 
 /* -- rows of bytes --------------------------------------------------------------------------- */
 
+/* Copies n bytes and flips the bits of each that `flip` has.  A call of memcpy is slow for few bytes,
+ * and compilers turn a loop over bytes into such a call. */
+ETC_INLINE void etc_byte_flip(const uint8_t *x, uint8_t flip, uint8_t *y, int64_t n)
+{
+    const uint64_t all = flip * 0x0101010101010101u;
+    uint64_t a, b;
+    if (n >= 16) { /* the last 16 bytes may overlap those before */
+        for (int64_t i = 0; i < n; i += 16) {
+            const int64_t at = etc_min_i64(i, n - 16);
+            __builtin_memcpy(&a, x + at, 8);
+            __builtin_memcpy(&b, x + at + 8, 8);
+            a ^= all;
+            b ^= all;
+            __builtin_memcpy(y + at, &a, 8);
+            __builtin_memcpy(y + at + 8, &b, 8);
+        }
+    } else if (n >= 8) {
+        __builtin_memcpy(&a, x, 8);
+        __builtin_memcpy(&b, x + n - 8, 8);
+        a ^= all;
+        b ^= all;
+        __builtin_memcpy(y, &a, 8);
+        __builtin_memcpy(y + n - 8, &b, 8);
+    } else if (n >= 4) {
+        uint32_t first, last;
+        __builtin_memcpy(&first, x, 4);
+        __builtin_memcpy(&last, x + n - 4, 4);
+        first ^= (uint32_t)all;
+        last ^= (uint32_t)all;
+        __builtin_memcpy(y, &first, 4);
+        __builtin_memcpy(y + n - 4, &last, 4);
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = x[i] ^ flip;
+        }
+    }
+}
+
 /* Copies n bytes.  A call of memcpy is slow for few bytes, and compilers turn a loop over bytes
  * into such a call. */
 ETC_INLINE void etc_byte_copy(const uint8_t *x, uint8_t *y, int64_t n)
