@@ -48,7 +48,6 @@ typedef void EtcPackedCore(const float *x, const EtcPackedWeight *w, const float
  * little, so there is no table for these. */
 typedef struct EtcRareCores {
     void (*max_pool)(const float *x, float *y, int64_t *where, const EtcPool *g, void *work);
-    void (*max_pool_i8)(const void *x, void *y, int is_signed, const EtcPool *g);
     void (*avg_pool)(const float *x, float *y, const EtcPool *g);
     void (*avg_pool_i8)(const void *x, void *y, const EtcPool *g, const EtcMean *q);
     void (*upsample_nearest)(const float *x, float *y, const EtcUpsample *g, void *work);

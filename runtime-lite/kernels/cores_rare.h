@@ -10,7 +10,6 @@
 
 ETC_ISA_RARE_TABLE = {
     etc_max_pool_f32,
-    etc_max_pool_i8,
     etc_avg_pool_f32,
     etc_avg_pool_i8,
     etc_upsample_nearest_f32,

@@ -1,6 +1,6 @@
 /* pool.c -- wrappers of max and average pooling of [channels, h, w] or [n, channels, h, w].  The
- * cores compute float, max pooling of bytes without indices and quantized average pooling; double
- * and other integers are computed here, one window after the other. */
+ * cores compute float and quantized average pooling; the rest is computed here: maxima of bytes
+ * without indices by rows, double and other integers one window after the other. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
@@ -223,7 +223,7 @@ static EtcStatus max_pool(const EtcCall *c, int has_where)
         }
     }
     if ((st == ETC_OK) && !has_where && is_byte(x)) {
-        etc_rare_cores_of(c)->max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
+        etc_max_pool_i8(x->data, y->data, x->dtype == ETC_I8, &g);
         return st;
     }
     st = ((st == ETC_OK) && (etc_kind((int)x->dtype) == ETC_KIND_NONE)) ? ETC_UNSUPPORTED : st;
