@@ -291,24 +291,6 @@ ETC_INLINE void etc_padded_of(const EtcConv *g, EtcPadded *p)
     p->images = etc_min_i64((ETC_WORK_BYTES - (3 * ETC_VEC)) / p->size, ETC_PADDED_IMAGES);
 }
 
-/* Returns whether etc_padded_depthwise can convolve all groups. */
-ETC_INLINE int etc_is_padded(const EtcConv *g, const EtcInteger *q)
-{
-    EtcPadded p;
-    const float by = etc_x_scale(q, 0);
-    int is_finite = 1;
-    if ((q->is_float != 0) || (g->sw > 2) || (g->sh > 8) || (g->dh != 1) || (g->dw != 1) || (g->kh > 8) ||
-        (g->kw > 8) || (g->oh > ETC_WORK_BYTES) || (g->ow > ETC_WORK_BYTES)) {
-        return 0;
-    }
-    for (int64_t c = 0; c < (g->groups * g->oc); c++) {
-        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
-        is_finite &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
-    }
-    etc_padded_of(g, &p);
-    return (p.images > 0) && (is_finite != 0);
-}
-
 /* Writes the inside of n padded images; the borders are not changed. */
 ETC_OUTLINE void etc_padded_images(const EtcPadded *p, const uint8_t *x, const EtcConv *g,
                                    uint8_t flip, int64_t n)
@@ -348,7 +330,7 @@ ETC_INLINE void etc_padded_line(const uint8_t *row, int words, int step, EtcI li
 ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words, int sh, int step,
                                    uint8_t *y)
 {
-    EtcI line[8][2];
+    EtcI line[5][2];
     const EtcBytesOf f = c->bytes;
     const EtcI start = etc_splat_i32(c->start);
     const int64_t pitch = c->pitch, oh = c->oh, ow = c->ow;
@@ -368,7 +350,7 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                 }
                 ETC_UNROLL
                 for (int t = 0; t < words; t++) {
-                    line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 8][t] : line[k][t];
+                    line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 5][t] : line[k][t];
                     sum = etc_dot(sum, line[k][t], etc_splat_i32((int32_t)c->w[(k * words) + t]));
                 }
             }
@@ -394,24 +376,50 @@ ETC_OUTLINE void etc_padded_five(const EtcPaddedChannel *c, uint8_t *y)
     etc_padded_channel(c, 5, 2, 1, 1, y);
 }
 
-/* Computes all outputs of a channel by the code for its kernel.  Common kernels have code of their
- * own, in which the lines and weights are in registers. */
-ETC_INLINE void etc_padded_by_kernel(const EtcPaddedChannel *c, const EtcConv *g, uint8_t *y)
+ETC_OUTLINE void etc_padded_five_by_two(const EtcPaddedChannel *c, uint8_t *y)
 {
-    const int kh = (int)g->kh, words = (int)((g->kw + 3) / 4), sh = (int)g->sh;
-    if ((kh == 3) && (words == 1) && (g->sw == 1) && (sh == 1)) {
-        etc_padded_three(c, y);
-    } else if ((kh == 3) && (words == 1) && (g->sw == 2) && (sh == 2)) {
-        etc_padded_three_by_two(c, y);
-    } else if ((kh == 5) && (words == 2) && (g->sw == 1) && (sh == 1)) {
-        etc_padded_five(c, y);
-    } else {
-        etc_padded_channel(c, kh, words, sh, (int)g->sw, y);
+    etc_padded_channel(c, 5, 2, 2, 2, y);
+}
+
+/* Computes all outputs of a channel. */
+typedef void (*EtcPaddedKernel)(const EtcPaddedChannel *c, uint8_t *y);
+
+/* Returns the code for the geometry's kernel, in which weights and input rows are in registers, or
+ * NULL. */
+ETC_INLINE EtcPaddedKernel etc_padded_kernel(const EtcConv *g)
+{
+    if ((g->kh != g->kw) || (g->sh != g->sw) || (g->dh != 1) || (g->dw != 1) || (g->sw > 2)) {
+        return NULL;
     }
+    if (g->kw == 3) {
+        return (g->sw == 1) ? etc_padded_three : etc_padded_three_by_two;
+    }
+    if (g->kw == 5) {
+        return (g->sw == 1) ? etc_padded_five : etc_padded_five_by_two;
+    }
+    return NULL;
+}
+
+/* Returns whether etc_padded_depthwise can convolve all groups. */
+ETC_INLINE int etc_is_padded(const EtcConv *g, const EtcInteger *q)
+{
+    EtcPadded p;
+    const float by = etc_x_scale(q, 0);
+    int is_finite = 1;
+    if ((q->is_float != 0) || (etc_padded_kernel(g) == NULL) || (g->oh > ETC_WORK_BYTES) ||
+        (g->ow > ETC_WORK_BYTES)) {
+        return 0;
+    }
+    for (int64_t c = 0; c < (g->groups * g->oc); c++) {
+        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
+        is_finite &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
+    }
+    etc_padded_of(g, &p);
+    return (p.images > 0) && (is_finite != 0);
 }
 
 /* Sets a word for each four taps of a row; taps that the kernel does not have get weight 0. */
-ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t word[16])
+ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t word[10])
 {
     for (int64_t y = 0; y < g->kh; y++) {
         for (int64_t x = 0; x < g->kw; x += 4) {
@@ -428,8 +436,9 @@ ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t wor
 ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t *y,
                                      const EtcConv *g, const EtcInteger *q, void *work)
 {
-    uint32_t word[16];
+    uint32_t word[10];
     EtcPadded p = {(uint8_t *)work, 0, 0, 0};
+    const EtcPaddedKernel kernel = etc_padded_kernel(g);
     const uint8_t flip = etc_x_flip(q);
     const uint32_t zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
     const int64_t all = g->n * g->groups;
@@ -445,7 +454,7 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
             c.start = (int32_t)(0u - (zero * (uint32_t)q->sums[channel]));
             (void)etc_bytes_of(q, etc_x_scale(q, 0), channel, &c.bytes);
             etc_padded_words(w + (channel * g->kh * g->kw), g, word);
-            etc_padded_by_kernel(&c, g, y + (at * g->y_plane));
+            kernel(&c, y + (at * g->y_plane));
         }
     }
 }

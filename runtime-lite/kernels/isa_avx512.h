@@ -203,12 +203,11 @@ ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
     const __m512i v = _mm512_loadu_si512((const void *)x);
     const __m512i word = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
     const __m512i four = _mm512_setr_epi32(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9);
-    const __m512i one = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
-    const __m512i two = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9));
-    return (EtcI)_mm512_shuffle_epi8(_mm512_permutexvar_epi32((step == 1) ? word : four, v),
-                                     (step == 1) ? one : two);
+    const __m512i one = _mm512_set4_epi32(0x06050403, 0x05040302, 0x04030201, 0x03020100);
+    const __m512i two = _mm512_set4_epi32(0x09080706, 0x07060504, 0x05040302, 0x03020100);
+    const __m512i near = /* without a mask, g++ warns of an unset vector */
+        _mm512_maskz_permutexvar_epi32((__mmask16)-1, (step == 1) ? word : four, v);
+    return (EtcI)_mm512_shuffle_epi8(near, (step == 1) ? one : two);
 }
 #endif
 
