@@ -187,13 +187,34 @@ static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Cla
 static const char conv_fields[] =
     "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, form, planes";
 
-bool put_conv_geometry(Function *f, const Node *n, Conv *c)
+/* Returns whether the weights are stored in quads of input channels.  It pays if most of the four
+ * exist. */
+static bool conv_is_in_quads(Function *f, const Conv *c)
+{
+    const Type w = c->w->type;
+    const int64_t ic = type_is_static(w) ? w.dim[1].value : 0;
+    return !f->e->target->mcu && !c->is_transposed && type_numel(w) > w.dim[0].value * ic &&
+           (ic + 3) / 4 * 12 <= ic * 4 && constant_bytes_of(f->e, c->w, ETC_I8) &&
+           f->e->n_readers[c->w->state->storage] == 1;
+}
+
+bool put_conv_geometry(Function *f, const Node *n, Conv *c, const char **weights)
 {
     if (!read_geometry(f, n, c))
         return false;
+    const bool is_in_quads = conv_is_in_quads(f, c);
+    if (is_in_quads) {
+        const int64_t rows = c->w->type.dim[0].value, ic = c->w->type.dim[1].value;
+        const RowBlocks b = {.count = 1, .rows = rows, .terms = ic,
+                             .term = type_numel(c->w->type) / (rows * ic), .is_quads = true};
+        *weights = part_of_array(f, c->w, blocked_weight(f->e, c->w, b),
+                                 DIM((ic + 3) / 4 * 4 * b.term));
+    } else {
+        *weights = function_pointer(f, c->w);
+    }
     put(&f->body, "    /* %s */\n    const EtcConv g = ", conv_fields);
     put_conv(f, n->out[0], c, size_of(c->x, 0), NO_CLAMP,
-             c->is_transposed ? "ETC_TRANSPOSED" : "ETC_FORWARD");
+             is_in_quads ? "ETC_IN_QUADS" : c->is_transposed ? "ETC_TRANSPOSED" : "ETC_FORWARD");
     put(&f->body, ";\n");
     return true;
 }

@@ -14,6 +14,8 @@ static int64_t rows_kept(const RowBlocks *b)
 
 int64_t blocks_numel(const RowBlocks *b)
 {
+    if (b->is_quads)
+        return b->rows * ((b->terms + 3) / 4 * 4) * b->term;
     return b->count * rows_kept(b) * b->terms;
 }
 
@@ -90,9 +92,24 @@ static void put_transformed(const RowBlocks *b, BlockPlace p, int64_t count, uin
         winograd_weight(from + 4 * b->row * i, p.i, to + 4 * i);
 }
 
+/* Writes n bytes of quads, from byte `from` on. */
+static void make_quads(const RowBlocks *b, int64_t from, int64_t n, uint8_t *to)
+{
+    const int64_t row = (b->terms + 3) / 4 * 4 * b->term;
+    for (int64_t i = from; i < from + n; i++) {
+        const int64_t at = i % row, tap = at / 4 % b->term, channel = at / (4 * b->term) * 4 + at % 4;
+        const uint8_t *w = b->from + (i / row * b->terms + channel) * b->term + tap;
+        *to++ = channel < b->terms ? *w : 0;
+    }
+}
+
 void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
 {
     const RowBlocks *b = blocks;
+    if (b->is_quads) {
+        make_quads(b, from, n, to);
+        return;
+    }
     const int64_t size = b->is_bfloat ? 2 : 4;
     assert(from % size == 0 && n % size == 0);
     BlockPlace p = place_of(b, from / size);
@@ -126,6 +143,6 @@ const char *blocked_weight(Emit *e, const Value *w, RowBlocks of)
 {
     RowBlocks *b = NEW(e->a, RowBlocks, 1);
     *b = of;
-    b->from = constant_bytes_of(e, w, ETC_F32);
+    b->from = constant_bytes_of(e, w, of.is_quads ? ETC_I8 : ETC_F32);
     return made_blocks(e, wish_of(w), b);
 }

@@ -61,6 +61,8 @@ typedef struct RowBlocks {
     bool is_bfloat; /* only the upper halves are stored */
     bool is_transformed; /* a term is 3x3 weights of the one matrix in `from`, of which matrix i has
                           * number i of the 16 that they become */
+    bool is_quads; /* bytes: the `terms` input channels of a row, with `term` weights each, in quads as
+                    * ETC_IN_QUADS of kernels/conv_geometry.h has them */
 } RowBlocks;
 
 /* An array that is no state of the program.  Its bytes are those of `state`, or the blocks. */
@@ -282,7 +284,8 @@ int small_int(const Node *n, const char *name);   /* an argument as int; 0: it i
 void put_field(Function *f, Dim d, bool is_last); /* prints a field of a geometry struct */
 void put_fields(Function *f, const Dim *d, int n);
 void put_clamp(Function *f, Clamp clamp);                       /* "lo, hi" */
-bool put_conv_geometry(Function *f, const Node *n, Conv *c);    /* EtcConv g, without a clamp */
+/* Prints EtcConv g, without a clamp.  *weights becomes the expression of the weights of integers. */
+bool put_conv_geometry(Function *f, const Node *n, Conv *c, const char **weights);
 const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
 
 /* -- doubles and integers, for which there are no cores: c_wide.c ---------------------------- */

@@ -61,10 +61,9 @@ static void put_integer(Function *f, const Node *n)
     put_output(f, n);
 }
 
-static void put_call(Function *f, const Node *n, const char *core, const char *work)
+static void put_call(Function *f, const Node *n, const char *core, const char *w, const char *work)
 {
-    const char *x = function_pointer(f, arg_value(n, "input")),
-               *w = function_pointer(f, arg_value(n, "weight"));
+    const char *x = function_pointer(f, arg_value(n, "input"));
     put(&f->body, "    etc_%s_i8(%s, %s, %s, &g, &q%s);\n", core, x, w,
         f->name_of[n->out[0]->index], work);
 }
@@ -113,16 +112,17 @@ static int64_t conv_bytes(const Conv *c, const Type y, int64_t most)
 bool emit_integer_conv(Function *f, const Node *n, Clamp clamp)
 {
     Conv c;
+    const char *w;
     bool done;
     (void)clamp;
     if (!check(f, n) || !emit_mcu_conv(f, n, &done))
         return false;
     if (done)
         return true;
-    if (!put_conv_geometry(f, n, &c))
+    if (!put_conv_geometry(f, n, &c, &w))
         return false;
     put_integer(f, n);
-    put_call(f, n, "conv", ", work");
+    put_call(f, n, "conv", w, ", work");
     f->uses_work = true;
     int64_t bytes = conv_bytes(&c, n->out[0]->type, f->e->target->work_bytes);
     f->work_bytes = bytes > f->work_bytes ? bytes : f->work_bytes;
@@ -145,7 +145,7 @@ bool emit_integer_fc(Function *f, const Node *n, Clamp clamp)
         put_field(f, field[i], i == 2);
     put(&f->body, "}; /* m, n, k */\n");
     put_integer(f, n);
-    put_call(f, n, "linear", "");
+    put_call(f, n, "linear", function_pointer(f, arg_value(n, "weight")), "");
     return true;
 }
 

@@ -9,8 +9,10 @@ typedef enum EtcForm {
     ETC_FORWARD,    /* [groups * oc, ic, kh, kw] */
     ETC_TRANSPOSED, /* [groups * ic, oc, kh, kw]; stride and padding are those of the forward
                      * convolution that this one transposes */
-    ETC_IN_BLOCKS   /* [groups][blocks][ic, kh, kw][ETC_TOGETHER]: forward, with the output
+    ETC_IN_BLOCKS,  /* [groups][blocks][ic, kh, kw][ETC_TOGETHER]: forward, with the output
                      * channels in blocks; the last block of a group may be narrower */
+    ETC_IN_QUADS    /* [groups * oc][(ic + 3) / 4][kh, kw][4]: bytes of four input channels side by
+                     * side; those of channels that do not exist are zeros */
 } EtcForm;
 
 typedef struct EtcConv {

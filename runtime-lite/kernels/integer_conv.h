@@ -5,24 +5,38 @@
 #include "runtime-lite/kernels/integer_depthwise.h"
 #include "runtime-lite/kernels/integer_panel.h"
 
+/* How sums of a row of pixels become bytes of y. */
+typedef struct EtcToBytes {
+    uint8_t *y;      /* the byte of the first channel and column */
+    int64_t y_plane; /* the bytes from channel to channel */
+    int64_t n;       /* the columns that exist */
+    const float *scales, *bias; /* those of the first channel */
+    EtcF by;                    /* the scale of x */
+    EtcF inverse, lo, hi;       /* as in EtcBytesOf */
+    int32_t y_zero;
+} EtcToBytes;
+
 /* A block of sums: m channels by `width` pixels, over n_k terms. */
 typedef struct EtcIntegerBlock {
     const int8_t *w; /* the weight of the first channel and term */
     int64_t w_row;   /* weights from one channel to the next */
-    const uint32_t *panel; /* [n_k / ETC_TERMS][width]: ETC_TERMS terms of a pixel side by side */
+    const uint32_t *panel; /* rows of words: ETC_TERMS terms of a pixel side by side */
+    int64_t row, n_rows;   /* words from row to row of the panel, or to the next n_rows rows, ... */
+    const int64_t *offset; /* ... which are so many words behind the first */
     int32_t *sums;         /* [channel][width] */
     int64_t m, n_k, width;
     int is_first; /* sums start from the correction for the zero point, else from `sums` */
     const int32_t *of; /* the sum of each channel's weights */
     uint32_t zero;     /* x's zero point, after x is shifted */
+    const EtcToBytes *bytes; /* NULL: the sums are stored; else n_k has all terms */
 } EtcIntegerBlock;
 
 /* The number of terms whose weights are widened to 16 bits at a time, if ETC_TERMS is 2. */
 #define ETC_WIDE 128
 
 /* Multiplies one row of the panel, nv vectors, by a word of each of mr channels' weights, and adds
- * the products to acc. */
-ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], int mr, int nv,
+ * the products to acc.  w_row is the number of bytes from word to word. */
+ETC_INLINE void etc_integer_add(const uint32_t *panel, const void *w, int64_t w_row, int mr, int nv,
                                 EtcI acc[16][4])
 {
     EtcI xv[4];
@@ -32,7 +46,8 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const uint32_t word[16], 
     }
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
-        const EtcI wv = etc_splat_i32((int32_t)word[r]);
+        const EtcWord *word = (const EtcWord *)(const void *)((const int8_t *)w + (r * w_row));
+        const EtcI wv = etc_splat_i32((int32_t)*word);
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             acc[r][v] = etc_dot(acc[r][v], xv[v], wv);
@@ -83,6 +98,30 @@ ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, 
     }
 }
 
+/* Converts the accumulators of mr rows from row i on, and nv vectors of columns from column c on, to
+ * bytes. */
+ETC_INLINE void etc_integer_to_bytes(const EtcToBytes *b, int64_t i, int64_t c, int mr, int nv,
+                                     EtcI acc[16][4])
+{
+    const EtcF inverse = b->inverse, lo = b->lo, hi = b->hi;
+    const EtcI zero = etc_splat_i32(b->y_zero);
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        const EtcF scale = b->by * etc_splat(b->scales[i + r]);
+        const EtcF bias = etc_splat((b->bias != NULL) ? b->bias[i + r] : 0.0f);
+        uint8_t *y = b->y + ((i + r) * b->y_plane) + c;
+        ETC_UNROLL
+        for (int v = 0; v < nv; v++) {
+            const int64_t n = b->n - c - (v * ETC_LANES);
+            const EtcF of = ((__builtin_convertvector(acc[r][v], EtcF) * scale) + bias) * inverse;
+            const EtcI low = (EtcI)(etc_within(of, lo, hi) + etc_splat(12582912.0f)) + zero;
+            if (n > 0) {
+                etc_store_low(y + (v * ETC_LANES), n, low);
+            }
+        }
+    }
+}
+
 ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, int nv,
                                EtcI acc[16][4])
 {
@@ -93,6 +132,28 @@ ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, 
             *(EtcIAnywhere *)(sums + (r * t->width) + (v * ETC_LANES)) = acc[r][v];
         }
     }
+}
+
+/* Sets what does not depend on the place.  Returns 0 if sums of the `count` channels from `channel` on
+ * do not become bytes by EtcToBytes. */
+ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t count, EtcToBytes *b)
+{
+    EtcBytesOf one;
+    const float by = etc_x_scale(q, 0);
+    int is_finite = q->is_float == 0;
+    for (int64_t c = channel; c < (channel + count); c++) {
+        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
+        is_finite &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
+    }
+    (void)etc_bytes_of(q, by, channel, &one);
+    b->scales = q->scales + channel;
+    b->bias = (q->bias != NULL) ? (q->bias + channel) : NULL;
+    b->by = etc_splat(by);
+    b->inverse = one.inverse;
+    b->lo = one.lo;
+    b->hi = one.hi;
+    b->y_zero = q->y_zero - 0x4b400000; /* the bits of 1.5 * 2^23 */
+    return is_finite;
 }
 
 /* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of the weights,
@@ -112,13 +173,16 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
         panel += 4 * t->width;
     }
 #endif
-    for (; (k + 4) <= t->n_k; k += 4) {
-        ETC_UNROLL
-        for (int r = 0; r < mr; r++) {
-            word[r] = *(const EtcWord *)(const void *)(w + (r * t->w_row) + k);
+    const int8_t *ahead = w + (mr * t->w_row); /* the weights of the tile after this */
+    for (; (t->n_rows == 1) && ((k + 4) <= t->n_k); k += 4, panel += t->row) {
+        __builtin_prefetch(ahead + (mr * k), 0, 2);
+        etc_integer_add(panel, w + k, t->w_row, mr, nv, acc);
+    }
+    for (; (k + (4 * t->n_rows)) <= t->n_k; panel += t->row) {
+        for (int64_t p = 0; p < t->n_rows; p++, k += 4) {
+            __builtin_prefetch(ahead + (mr * k), 0, 2);
+            etc_integer_add(panel + t->offset[p], w + k, t->w_row, mr, nv, acc);
         }
-        etc_integer_add(panel, word, mr, nv, acc);
-        panel += t->width;
     }
     if (k < t->n_k) {
         for (int r = 0; r < mr; r++) {
@@ -127,9 +191,13 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
                 word[r] |= (uint32_t)(uint8_t)w[(r * t->w_row) + b] << (8 * (b - k));
             }
         }
-        etc_integer_add(panel, word, mr, nv, acc);
+        etc_integer_add(panel, word, sizeof word[0], mr, nv, acc);
     }
-    etc_integer_to(t, sums, mr, nv, acc);
+    if (t->bytes != NULL) {
+        etc_integer_to_bytes(t->bytes, i, c, mr, nv, acc);
+    } else {
+        etc_integer_to(t, sums, mr, nv, acc);
+    }
 }
 
 /* Computes all rows of nv vectors of columns from c on. */
@@ -204,14 +272,9 @@ ETC_INLINE void etc_wide_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WID
     const uint32_t *panel = t->panel + ((k / 2) * t->width) + c;
     int32_t *sums = t->sums + (i * t->width) + c;
     EtcI acc[16][4];
-    uint32_t word[16];
     etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), acc);
     for (int64_t b = 0; b < n; b += 2) {
-        ETC_UNROLL
-        for (int r = 0; r < mr; r++) {
-            word[r] = *(const EtcWord *)(const void *)&wide[r][b];
-        }
-        etc_integer_add(panel, word, mr, nv, acc);
+        etc_integer_add(panel, &wide[0][b], sizeof wide[0], mr, nv, acc);
         panel += t->width;
     }
     etc_integer_to(t, sums, mr, nv, acc);
@@ -278,26 +341,35 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
                                     int64_t channel, const EtcConv *g, const EtcInteger *q,
                                     void *work)
 {
-    const int64_t depth = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
+    const int64_t depth = etc_integer_depth(g), pixels = g->oh * g->ow, none = 0;
     const int64_t rows = (depth + ETC_TERMS - 1) / ETC_TERMS; /* the rows of the panel */
     const int64_t vectors = etc_integer_vectors(g, rows), most = vectors * ETC_LANES;
     const int fits = (rows * vectors) <= (ETC_INTEGER_ROOM / ETC_VEC);
     const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
     uint32_t *panel = (uint32_t *)work;
-    EtcIntegerBlock t = {w, depth, panel, NULL, 0, 0, 0, 1, NULL, 0};
+    EtcToBytes bytes;
+    EtcIntegerBlock t = {w, depth, panel, 0, 1, &none, NULL, 0, 0, 0, 1, NULL, 0, NULL};
+    if ((ETC_TERMS == 4) && fits && (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) {
+        bytes.y_plane = g->y_plane;
+        t.bytes = &bytes;
+    }
     t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
     for (int64_t j = 0; j < pixels; j += most) {
         const int64_t n = etc_min_i64(pixels - j, most);
         t.width = ((n + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+        t.row = t.width;
         const int64_t used = (block < depth) ? ETC_INTEGER_HALF : (rows * t.width * 4);
         t.sums = (int32_t *)(void *)((uint8_t *)work + used);
-        const int64_t channels = (ETC_WORK_BYTES - used) / (t.width * 4); /* channels at a time */
+        const int64_t room = (ETC_WORK_BYTES - used) / (t.width * 4);
+        const int64_t channels = (t.bytes != NULL) ? g->oc : room; /* channels at a time */
         if (block >= depth) {
             etc_integer_pack(x, g, 0, depth, j, n, q, panel);
         }
         for (int64_t c = 0; c < g->oc; c += channels) {
             t.m = etc_min_i64(g->oc - c, channels);
             t.of = q->sums + channel + c;
+            bytes.y = (uint8_t *)y + at + j;
+            bytes.n = n;
             for (int64_t k = 0; k < depth; k += block) {
                 t.n_k = etc_min_i64(depth - k, block);
                 t.w = w + (c * depth) + k;
@@ -307,15 +379,71 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
                 }
                 etc_integer_block(&t);
             }
-            const EtcSums done = {
-                t.sums, t.m, n, t.width, channel + c, 1, at + (c * g->y_plane) + j, g->y_plane};
-            etc_integer_rows(&done, y, q);
+            if (t.bytes == NULL) {
+                const EtcSums done = {t.sums,      t.m, n, t.width,
+                                      channel + c, 1,   at + (c * g->y_plane) + j, g->y_plane};
+                etc_integer_rows(&done, y, q);
+            }
         }
     }
 }
 
-/* Computes y[n][groups * oc][oh][ow] from x and w[groups * oc][ic][kh][kw].  The geometry's clamp
- * is not read.  `work` has ETC_WORK_BYTES. */
+#if ETC_QUADS != 0
+/* Returns the rows of a band, or 0 if etc_integer_quads cannot convolve.  The pictures get half of
+ * `work`, and the sums of at least 12 channels the rest. */
+ETC_INLINE int64_t etc_quads_rows(const EtcConv *g)
+{
+    EtcQuads b;
+    int64_t rows = g->oh;
+    if ((g->form != ETC_IN_QUADS) || ((g->kh * g->kw) > ETC_QUAD_TAPS) ||
+        (g->iw > (ETC_QUAD_WORDS - ETC_LANES)) || (g->ow > ETC_WORK_BYTES)) {
+        return 0;
+    }
+    while ((rows > 0) && ((etc_quads_of(g, rows, &b) > (ETC_WORK_BYTES / 8)) ||
+                          ((b.width * 12) > (ETC_WORK_BYTES / 8)))) {
+        rows = (rows > 16) ? (rows / 2) : (rows - 1);
+    }
+    const int64_t bands = (rows > 0) ? ((g->oh + rows - 1) / rows) : 1;
+    return (rows > 0) ? ((g->oh + bands - 1) / bands) : 0;
+}
+
+/* Convolves one image and group whose weights are in quads, `most` rows at a time.  Nothing is
+ * copied per tap. */
+ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, int64_t at,
+                                  int64_t channel, int64_t most, const EtcConv *g,
+                                  const EtcInteger *q, void *work)
+{
+    EtcQuads b;
+    const int64_t depth = etc_integer_depth(g);
+    EtcIntegerBlock t = {w, depth, (uint32_t *)work, 0, g->kh * g->kw, b.offset, NULL, 0, depth, 0,
+                         1, NULL, 0, NULL};
+    t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
+    b.data = (uint32_t *)work;
+    for (int64_t oy = 0; oy < g->oh; oy += most) {
+        const int64_t n = etc_min_i64(g->oh - oy, most), used = etc_quads_of(g, n, &b);
+        const int64_t channels = ((ETC_WORK_BYTES / 4) - used) / b.width / 12 * 12;
+        t.row = b.down * b.across * b.size;
+        t.sums = (int32_t *)work + used;
+        t.width = b.width;
+        etc_quads_pack(x, g, oy, q, &b);
+        for (int64_t c = 0; c < g->oc; c += channels) {
+            t.m = etc_min_i64(g->oc - c, channels);
+            t.of = q->sums + channel + c;
+            t.w = w + (c * depth);
+            etc_integer_block(&t);
+            for (int64_t r = c; r < (c + t.m); r++) {
+                int32_t *sums = t.sums + ((r - c) * t.width);
+                const EtcSums done = {sums, n, g->ow, b.pitch, channel + r, 0,
+                                      at + (r * g->y_plane) + (oy * g->ow), g->ow};
+                etc_integer_short_rows(&done, sums, y, q);
+            }
+        }
+    }
+}
+#endif
+
+/* Computes y[n][groups * oc][oh][ow] from x and weights in the form ETC_FORWARD or ETC_IN_QUADS.  The
+ * geometry's clamp is not read.  `work` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcConv *geometry,
                              const EtcInteger *q, void *work)
 {
@@ -323,13 +451,23 @@ ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcC
     g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
     const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
-    const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    const int64_t w_size = g.oc * etc_integer_depth(&g);
     if (etc_is_integer_depthwise(&g)) {
         etc_integer_depthwise((const uint8_t *)x, w, y, &g, q, work);
         return;
     }
+#if ETC_QUADS != 0
+    const int64_t rows = etc_quads_rows(&g);
+#endif
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
         const int64_t group = i % g.groups;
+#if ETC_QUADS != 0
+        if (rows > 0) {
+            etc_integer_quads((const uint8_t *)x + (i * x_size), w + (group * w_size), y, i * y_size,
+                              group * g.oc, rows, &g, q, work);
+            continue;
+        }
+#endif
         etc_integer_product((const uint8_t *)x + (i * x_size), w + (group * w_size), y, i * y_size,
                             group * g.oc, &g, q, work);
     }

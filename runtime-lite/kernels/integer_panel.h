@@ -51,14 +51,35 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
-/* The place of a term: the plane of its channel, and its row and column in the kernel. */
+/* The place of a term: its channel, and its row and column in the kernel. */
 typedef struct EtcTap {
-    const uint8_t *plane;
-    int64_t ky, kx;
+    int64_t channel, ky, kx;
 } EtcTap;
 
+/* Returns the number of a channel's weights. */
+ETC_INLINE int64_t etc_integer_depth(const EtcConv *g)
+{
+    return ((g->form == ETC_IN_QUADS) ? ((g->ic + 3) / 4 * 4) : g->ic) * g->kh * g->kw;
+}
+
+/* Returns the place of weight k of a channel. */
+ETC_INLINE EtcTap etc_tap_at(const EtcConv *g, int64_t k)
+{
+    const int64_t taps = g->kh * g->kw, four = (g->form == ETC_IN_QUADS) ? 4 : 1;
+    const int64_t at = (k / four) % taps;
+    const EtcTap t = {(k / (four * taps) * four) + (k % four), at / g->kw, at % g->kw};
+    return t;
+}
+
+/* Moves to the next weight of the channel. */
 ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
 {
+    const int64_t four = (g->form == ETC_IN_QUADS) ? 4 : 1;
+    t->channel++;
+    if ((t->channel & (four - 1)) != 0) {
+        return;
+    }
+    t->channel -= four;
     t->kx++;
     if (t->kx == g->kw) {
         t->kx = 0;
@@ -66,33 +87,33 @@ ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
     }
     if (t->ky == g->kh) {
         t->ky = 0;
-        t->plane += g->x_plane;
+        t->channel += four;
     }
 }
 
 /* Copies one term of the pixels in the runs. */
-ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *run, int n_runs,
-                              uint8_t pad, uint8_t *line)
+ETC_INLINE void etc_byte_taps(const uint8_t *plane, const EtcTap *t, const EtcConv *g,
+                              const EtcRun *run, int n_runs, uint8_t pad, uint8_t *line)
 {
     for (int r = 0; r < n_runs; r++) {
         const int64_t iy = run[r].iy + (t->ky * g->dh);
         const int is_inside = (iy >= 0) && (iy < g->ih);
-        etc_byte_line(is_inside ? (t->plane + (iy * g->iw)) : t->plane, is_inside ? g->iw : 0,
+        etc_byte_line(is_inside ? (plane + (iy * g->iw)) : plane, is_inside ? g->iw : 0,
                       run[r].ix + (t->kx * g->dw), g->sw, pad, line + run[r].column, run[r].n);
     }
 }
 
 /* Copies one term of n pixels, which begin at the first run, if x and y have equally wide rows and
  * the stride is 1.  Then the pixels are one run of x, apart from columns outside its rows. */
-ETC_INLINE void etc_byte_shift(const EtcTap *t, const EtcConv *g, const EtcRun *run, int64_t n,
-                               uint8_t pad, uint8_t *line)
+ETC_INLINE void etc_byte_shift(const uint8_t *plane, const EtcTap *t, const EtcConv *g,
+                               const EtcRun *run, int64_t n, uint8_t pad, uint8_t *line)
 {
     const int64_t dx = (t->kx * g->dw) - g->pw;
     const int64_t at = ((run->iy + (t->ky * g->dh)) * g->iw) + run->ix + (t->kx * g->dw);
     const int64_t from = etc_min_i64(etc_max_i64(-at, 0), n);
     const int64_t to = etc_min_i64(etc_max_i64((g->ih * g->iw) - at, from), n);
     etc_byte_fill(line, pad, from);
-    etc_byte_copy(t->plane + at + from, line + from, to - from);
+    etc_byte_copy(plane + at + from, line + from, to - from);
     etc_byte_fill(line + to, pad, n - to);
     const int64_t first = etc_max_i64((dx < 0) ? 0 : (g->iw - dx), 0);
     const int64_t last = etc_min_i64((dx < 0) ? -dx : g->iw, g->iw);
@@ -120,27 +141,172 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0
     for (int t = 0; t < ETC_TERMS; t++) { /* zeros fill up the last vector */
         __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
     }
-    EtcTap tap = {x + ((k0 / (g->kw * g->kh)) * g->x_plane), (k0 / g->kw) % g->kh, k0 % g->kw};
+    EtcTap tap = etc_tap_at(g, k0);
     for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
-        for (int64_t t = 0; t < ETC_TERMS; t++) {
+        for (int64_t t = 0; t < ETC_TERMS; t++, etc_tap_next(&tap, g)) {
+            const uint8_t *plane = x + (tap.channel * g->x_plane);
             line[t] = bytes[t];
-            if ((k + t) >= n_k) { /* w is 0 there */
+            if (((k + t) >= n_k) || (tap.channel >= g->ic)) { /* w is 0 there */
                 __builtin_memset(bytes[t], 0, (size_t)width);
-                continue;
-            }
-            if (is_1x1 && (n == width)) {
-                line[t] = tap.plane + j;
+            } else if (is_1x1 && (n == width)) {
+                line[t] = plane + j;
             } else if (is_1x1) {
-                etc_byte_copy(tap.plane + j, bytes[t], n);
+                etc_byte_copy(plane + j, bytes[t], n);
             } else if (is_even) {
-                etc_byte_shift(&tap, g, run, n, pad, bytes[t]);
+                etc_byte_shift(plane, &tap, g, run, n, pad, bytes[t]);
             } else {
-                etc_byte_taps(&tap, g, run, n_runs, pad, bytes[t]);
+                etc_byte_taps(plane, &tap, g, run, n_runs, pad, bytes[t]);
             }
-            etc_tap_next(&tap, g);
         }
         etc_interleave(line, width, flip, panel + ((k / ETC_TERMS) * width));
     }
+}
+
+#if (ETC_TERMS == 4) && (ETC_DOT_LANES == 0)
+#define ETC_QUADS 1
+#else
+#define ETC_QUADS 0
+#endif
+
+#define ETC_QUAD_TAPS 64
+#define ETC_QUAD_WORDS 2048
+
+/* Input rows of a band of output rows, as pictures (see integer_depthwise.h) of words: a word has a
+ * pixel of four channels.  Tap t of output (oy, ox) of the band is the word offset[t] behind word
+ * oy * pitch + ox of each quad. */
+typedef struct EtcQuads {
+    uint32_t *data;             /* [quads][phases y][phases x][size] */
+    int64_t count;              /* quads of channels */
+    int64_t down, across;       /* the phases of rows and columns that taps read */
+    int64_t pitch, under, size; /* words from row to row; rows and words of a picture */
+    int64_t width;              /* words of the band's output rows, whole vectors */
+    int64_t offset[ETC_QUAD_TAPS];
+} EtcQuads;
+
+/* Sets the sizes of bands of `rows` rows.  Returns the words of all pictures, and those that a vector
+ * reads past their end.  With a stride of 1, the border right of a row and that left of the next row
+ * share their words. */
+ETC_INLINE int64_t etc_quads_of(const EtcConv *g, int64_t rows, EtcQuads *b)
+{
+    const int64_t last_y = (g->kh - 1) * g->dh, last_x = (g->kw - 1) * g->dw;
+    const int64_t right = g->ow + last_x - g->pw - g->iw; /* columns of the border, if positive */
+    const int64_t shared = (g->sw == 1) ? etc_max_i64(etc_min_i64(g->pw, right), 0) : 0;
+    b->count = (g->ic + 3) / 4;
+    b->down = etc_min_i64(g->sh, last_y + 1);
+    b->across = etc_min_i64(g->sw, last_x + 1);
+    b->pitch = g->ow + (last_x / g->sw) - shared;
+    b->under = rows + (last_y / g->sh);
+    b->size = b->under * b->pitch;
+    b->width = ((((rows - 1) * b->pitch) + g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+    for (int64_t t = 0; t < (g->kh * g->kw); t++) {
+        const int64_t y = (t / g->kw) * g->dh, x = (t % g->kw) * g->dw;
+        b->offset[t] = ((((y % g->sh) * b->across) + (x % g->sw)) * b->size) +
+                       ((y / g->sh) * b->pitch) + (x / g->sw);
+    }
+    return (b->count * b->down * b->across * b->size) + shared + ETC_LANES;
+}
+
+ETC_INLINE void etc_fill_words(uint32_t *to, uint32_t word, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        to[i] = word;
+    }
+}
+
+/* Interleaves n pixels of four channels, which are x_plane apart, or of fewer. */
+ETC_INLINE void etc_quads_pixels(const uint8_t *x, int64_t channels, int64_t x_plane, int64_t n,
+                                 uint8_t flip, uint32_t *to)
+{
+    uint8_t few[4][ETC_LANES] = {{0}};
+    const uint8_t *line[4];
+    for (int64_t c = 0; c < 4; c++) {
+        line[c] = x + ((c < channels) ? (c * x_plane) : 0);
+        if (n < ETC_LANES) {
+            etc_byte_copy(line[c], few[c], n);
+            line[c] = few[c];
+        }
+    }
+    etc_interleave(line, etc_max_i64(n / ETC_LANES, 1) * ETC_LANES, flip, to);
+    if ((n > ETC_LANES) && ((n % ETC_LANES) != 0)) { /* the last vector overlaps that before */
+        for (int64_t c = 0; c < 4; c++) {
+            line[c] += n - ETC_LANES;
+        }
+        etc_interleave(line, ETC_LANES, flip, to + n - ETC_LANES);
+    }
+}
+
+/* Writes a row of a picture, which begins in column ix, from a row of words. */
+ETC_INLINE void etc_quads_row(const uint32_t *row, int64_t ix, const EtcConv *g, int64_t pitch,
+                              uint32_t border, uint32_t *to)
+{
+    const int64_t left = (ix < 0) ? etc_min_i64(etc_steps(g->sw - 1 - ix, g->sw), pitch) : 0;
+    const int64_t at = ix + (left * g->sw);
+    const int64_t inside = (at < g->iw) ? etc_steps(g->iw - at + g->sw - 1, g->sw) : 0;
+    const int64_t n = etc_min_i64(inside, pitch - left);
+    const float *x = (const float *)(const void *)(row + at);
+    float *y = (float *)(void *)(to + left);
+    const int64_t reach = ((n - 1) * g->sw) + 1;
+    etc_fill_words(to, border, left);
+    for (int64_t i = 0; (g->sw <= 2) && (i < n); i += ETC_LANES) {
+        EtcF v = etc_load(x + (i * g->sw), reach - (i * g->sw));
+        if (g->sw == 2) {
+            v = etc_even(v, etc_load(x + (2 * i) + ETC_LANES, reach - (2 * i) - ETC_LANES));
+        }
+        etc_store(y + i, n - i, v);
+    }
+    for (int64_t i = 0; (g->sw > 2) && (i < n); i++) {
+        to[left + i] = row[at + (i * g->sw)];
+    }
+    etc_fill_words(to + left + n, border, pitch - left - n);
+}
+
+/* Writes the rows of the pictures of four channels that are inside the image.  Row `top` of the image
+ * is the first of the pictures. */
+ETC_INLINE void etc_quads_inside(const uint8_t *x, int64_t channels, int64_t top, const EtcConv *g,
+                                 const EtcQuads *b, uint8_t flip, uint32_t border, uint32_t *to)
+{
+    uint32_t words[ETC_QUAD_WORDS];
+    const int64_t first = etc_max_i64(top, 0), last = etc_min_i64(top + (b->under * g->sh), g->ih);
+    const int64_t most = (ETC_QUAD_WORDS - ETC_LANES) / g->iw;
+    int64_t r = (first - top) / g->sh, py = (first - top) % g->sh;
+    for (int64_t iy = first; iy < last; iy += most) {
+        const int64_t n = etc_min_i64(last - iy, most);
+        etc_quads_pixels(x + (iy * g->iw), channels, g->x_plane, n * g->iw, flip, words);
+        for (const uint32_t *row = words; row < (words + (n * g->iw)); row += g->iw) {
+            for (int64_t px = 0; (py < b->down) && (px < b->across); px++) {
+                etc_quads_row(row, px - g->pw, g, b->pitch, border,
+                              to + (((py * b->across) + px) * b->size) + (r * b->pitch));
+            }
+            py++;
+            if (py == g->sh) {
+                py = 0;
+                r++;
+            }
+        }
+    }
+}
+
+/* Writes the pictures of the output rows from oy on. */
+ETC_OUTLINE void etc_quads_pack(const uint8_t *x, const EtcConv *g, int64_t oy, const EtcInteger *q,
+                                const EtcQuads *b)
+{
+    const uint8_t flip = etc_x_flip(q);
+    const uint32_t border = (uint32_t)((uint8_t)etc_x_zero(q, 0) ^ flip) * 0x01010101u;
+    const int64_t top = (oy * g->sh) - g->ph, size = b->across * b->size;
+    uint32_t *to = b->data;
+    for (int64_t c = 0; c < g->ic; c += 4, to += b->down * size) {
+        for (int64_t py = 0; py < b->down; py++) {
+            for (int64_t r = 0; r < b->under; r++) {
+                const int64_t iy = top + (r * g->sh) + py;
+                for (int64_t px = 0; ((iy < 0) || (iy >= g->ih)) && (px < b->across); px++) {
+                    etc_fill_words(to + (py * size) + (px * b->size) + (r * b->pitch), border,
+                                   b->pitch);
+                }
+            }
+        }
+        etc_quads_inside(x + (c * g->x_plane), g->ic - c, top, g, b, flip, border, to);
+    }
+    etc_fill_words(to, border, etc_min_i64(g->pw, ETC_LANES)); /* what the last row shares */
 }
 
 #endif

@@ -376,22 +376,54 @@ static void hash_transforms(void)
 }
 
 /* Any bytes, both as they are and with a sign; sums of their own weights. */
-static void hash_integer(const char *name, EtcConv g, int is_signed, int is_float)
+static size_t bytes_of(const EtcConv *g, int is_float)
+{
+    return (size_t)(g->n * g->groups * g->oc * g->oh * g->ow) * ((is_float != 0) ? 4u : 1u);
+}
+
+static void convolve_bytes(EtcConv g, const int8_t *w, int is_signed, int is_float)
 {
     static int32_t sums[64];
-    const uint8_t *x = (const uint8_t *)in_a;
-    const int8_t *w = (const int8_t *)in_w;
-    const int64_t k = g.ic * g.kh * g.kw, n = g.groups * g.oc;
+    const int64_t ic = (g.form == ETC_IN_QUADS) ? ((g.ic + 3) / 4 * 4) : g.ic;
+    const int64_t k = ic * g.kh * g.kw;
     const EtcInteger q = {sums, in_b, in_a, NULL, NULL, 0, 0, 0, is_signed,
                           (is_signed != 0) ? -9 : 77, -3.0f, 1e30f, is_float, 0.03f, 5, -128, 127};
-    for (int64_t c = 0; c < n; c++) {
+    for (int64_t c = 0; c < (g.groups * g.oc); c++) {
         sums[c] = 0;
         for (int64_t i = 0; i < k; i++) {
             sums[c] += w[(c * k) + i];
         }
     }
-    etc_conv_i8(x, w, out, &g, &q, work.bytes);
-    hash(name, out, (size_t)(g.n * n * g.oh * g.ow) * ((is_float != 0) ? 4u : 1u));
+    etc_conv_i8(in_a, w, out, &g, &q, work.bytes);
+}
+
+static void hash_integer(const char *name, EtcConv g, int is_signed, int is_float)
+{
+    convolve_bytes(g, (const int8_t *)in_w, is_signed, is_float);
+    hash(name, out, bytes_of(&g, is_float));
+}
+
+/* Convolves with weights in quads, which must give what weights in the model's layout give. */
+static void hash_quads(const char *name, EtcConv g, int is_signed, int is_float)
+{
+    static int8_t quads[1 << 16];
+    const int8_t *w = (const int8_t *)in_w;
+    const int64_t taps = g.kh * g.kw, four = (g.ic + 3) / 4 * 4, n = g.groups * g.oc;
+    const size_t size = bytes_of(&g, is_float);
+    convolve_bytes(g, w, is_signed, is_float);
+    memcpy(want, out, size);
+    memset(quads, 0, sizeof quads);
+    for (int64_t i = 0; i < (n * g.ic * taps); i++) {
+        const int64_t row = i / (g.ic * taps), c = i / taps % g.ic, tap = i % taps;
+        quads[(row * four * taps) + (((c / 4 * taps) + tap) * 4) + (c % 4)] = w[i];
+    }
+    g.form = ETC_IN_QUADS;
+    convolve_bytes(g, quads, is_signed, is_float);
+    hash(name, out, size);
+    if (memcmp(want, out, size) != 0) {
+        printf("%s: weights in quads give other outputs\n", name);
+        exit(1);
+    }
 }
 
 static void hash_integers(void)
@@ -413,14 +445,23 @@ static void hash_integers(void)
                            1, 1, 1, 1,  1,  0, 0,  ETC_FORWARD, 0, 0};
     const EtcConv steps = {1, 7, 1, 20, 33, 2, 10, 17,          7, 5, 2,
                            2, 3, 2, 1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv five = {1, 6, 1, 12, 37, 1, 12, 37,          5, 5, 1,
+                          1, 2, 2, 1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv halves = {1, 5, 1, 13, 37, 2, 7, 19,          5, 5, 2,
+                            2, 2, 2, 1,  1,  0, 0, ETC_FORWARD, 0, 0};
+    const EtcConv thirds = {2, 5, 1, 14, 9, 1, 7, 5,           3, 3, 2,
+                            2, 1, 1, 1,  1, 0, 0, ETC_FORWARD, 0, 0};
     const EtcConv deep = {1, 1, 500, 3, 5, 9, 3, 5,           3, 3, 1,
                           1, 1, 1,   1, 1, 0, 0, ETC_FORWARD, 0, 0};
     const EtcConv few = {1, 1, 3, 41, 77, 11, 21, 39,          3, 3, 2,
                          2, 1, 1, 1,  1,  0,  0,  ETC_FORWARD, 0, 0};
+    const EtcConv wide = {1, 1, 6, 9, 300, 3, 9, 100,          3, 5, 1,
+                          3, 1, 2, 1, 1,   0, 0, ETC_FORWARD, 0, 0};
     const EtcConv tall = {1, 1, 2, 300, 2, 6, 300, 2,           1, 1, 1,
                           1, 0, 0, 1,   1, 0, 0,   ETC_FORWARD, 0, 0};
     const EtcPool mean = {3, 15, 23, 8, 12, 5, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
     const EtcPool all = {30, 1, 77, 1, 1, 1, 77, 1, 77, 0, 0, 1, 1, 0, 1, 0};
+    const EtcPool broad = {2, 9, 1400, 4, 150, 3, 301, 2, 5, 1, 150, 2, 2, 0, 0, 0};
     const EtcMean points = {1, -9, 1.7f, 3, -120, 127};
     for (int i = 0; i < 4; i++) {
         hash_integer("integer few terms", few, i & 1, i & 2);
@@ -430,8 +471,17 @@ static void hash_integers(void)
         hash_integer("integer point", point, i & 1, i & 2);
         hash_integer("integer depthwise", depth, i & 1, i & 2);
         hash_integer("integer depthwise strided", steps, i & 1, i & 2);
+        hash_integer("integer depthwise of 5x5", five, i & 1, i & 2);
+        hash_integer("integer depthwise of 5x5, strided", halves, i & 1, i & 2);
+        hash_integer("integer depthwise of 3x3, strided", thirds, i & 1, i & 2);
         hash_integer("integer deep", deep, i & 1, i & 2);
+        hash_quads("integer few terms in quads", few, i & 1, i & 2);
+        hash_quads("integer dense in quads", dense, i & 1, i & 2);
+        hash_quads("integer strided in quads", strided, i & 1, i & 2);
+        hash_quads("integer deep in quads", deep, i & 1, i & 2);
+        hash_quads("integer wide in quads", wide, i & 1, i & 2);
     }
+    memset(sums, 0, sizeof sums);
     for (int64_t i = 0; i < (37 * 259); i++) {
         sums[i / 259] += ((const int8_t *)in_w)[i];
     }
@@ -439,6 +489,8 @@ static void hash_integers(void)
     hash_floats("integer linear", 5 * 37);
     etc_max_pool_i8(in_a, out, 1, &max);
     hash("max_pool of bytes", out, 3 * 8 * 12);
+    etc_max_pool_i8(in_a, out, 0, &broad);
+    hash("max_pool of bytes, broad", out, 2 * 4 * 150);
     etc_avg_pool_i8(in_a, out, &mean, &points);
     etc_avg_pool_i8(in_a, (uint8_t *)out + (3 * 8 * 12), &all, &points);
     hash("avg_pool of bytes", out, (3 * 8 * 12) + 30);
