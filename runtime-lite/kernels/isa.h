@@ -37,6 +37,7 @@
  *   etc_widen_i8, etc_widen_half         convert int8 or binary16 to a vector of lanes
  *   etc_widen_eight                      converts eight unsigned bytes to 16-bit integers
  *   etc_every_second                     copies bytes 0, 2, ... 14
+ *   etc_max_bytes                        returns the larger of each pair of 16 bytes
  *   etc_weave                            interleaves 16 bytes of four lines; returns 0 if not done
  *
  *   etc_dot, etc_dot_pairs               add to each lane ETC_TERMS products, or two products of

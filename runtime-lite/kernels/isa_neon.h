@@ -86,6 +86,12 @@ ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
     return (EtcEight)vmovl_u8(vld1_u8(x));
 }
 
+/* Returns the larger of each pair of unsigned bytes. */
+ETC_INLINE EtcSixteen etc_max_bytes(EtcSixteen a, EtcSixteen b)
+{
+    return (EtcSixteen)vmaxq_u8((uint8x16_t)a, (uint8x16_t)b);
+}
+
 /* Copies bytes 0, 2, ... 14 of x. */
 ETC_INLINE void etc_every_second(const uint8_t *x, uint8_t *y)
 {

@@ -88,6 +88,13 @@ ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
     return v;
 }
 
+/* Returns the larger of each pair of unsigned bytes. */
+ETC_INLINE EtcSixteen etc_max_bytes(EtcSixteen a, EtcSixteen b)
+{
+    const EtcSixteen m = (EtcSixteen)(a > b);
+    return (a & m) | (b & ~m);
+}
+
 /* Copies bytes 0, 2, ... 14 of x. */
 ETC_INLINE void etc_every_second(const uint8_t *x, uint8_t *y)
 {

@@ -35,6 +35,12 @@ ETC_INLINE EtcEight etc_widen_eight(const uint8_t *x)
     return (EtcEight)_mm_unpacklo_epi8(b, _mm_setzero_si128());
 }
 
+/* Returns the larger of each pair of unsigned bytes. */
+ETC_INLINE EtcSixteen etc_max_bytes(EtcSixteen a, EtcSixteen b)
+{
+    return (EtcSixteen)_mm_max_epu8((__m128i)a, (__m128i)b);
+}
+
 /* Copies bytes 0, 2, ... 14 of x. */
 ETC_INLINE void etc_every_second(const uint8_t *x, uint8_t *y)
 {

@@ -26,6 +26,8 @@ typedef uint32_t EtcWord __attribute__((aligned(1), may_alias));
 
 typedef int16_t EtcEight __attribute__((vector_size(16)));
 
+typedef uint8_t EtcSixteen __attribute__((vector_size(16)));
+
 /* The number of bytes whose products one etc_dot adds up. */
 #define ETC_TERM_BYTES (ETC_LANES * ETC_TERMS)
 typedef uint8_t EtcTermBytes __attribute__((vector_size(ETC_TERM_BYTES)));

@@ -180,27 +180,26 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
 #define ETC_MAX_BYTES ((ETC_POOL_ROWS != 0) ? 2048 : 64)
 #define ETC_MAX_COLUMNS ((ETC_POOL_ROWS != 0) ? 512 : 64)
 
-typedef uint8_t EtcSixteen __attribute__((vector_size(16)));
-
 /* Writes to each of n bytes of y the maximum of `count` bytes of x that are `step` apart, and of the
  * byte of y if is_more is set.  `flip` flips bits of x before. */
 ETC_INLINE void etc_max_lines(const uint8_t *x, int64_t step, int64_t count, uint8_t flip,
                               int is_more, uint8_t *y, int64_t n)
 {
     int64_t i = 0;
-    while ((ETC_POOL_ROWS != 0) && (n >= 16) && (i < n)) {
+#if ETC_POOL_ROWS != 0
+    while ((n >= 16) && (i < n)) {
         EtcSixteen a, b = {0};
         if (is_more != 0) {
             __builtin_memcpy(&b, y + i, sizeof b);
         }
         for (int64_t k = 0; k < count; k++) {
             __builtin_memcpy(&a, x + (k * step) + i, sizeof a);
-            a ^= flip;
-            b ^= (a ^ b) & (EtcSixteen)(a > b);
+            b = etc_max_bytes(a ^ flip, b);
         }
         __builtin_memcpy(y + i, &b, sizeof b);
         i = ((i + 16) < n) ? etc_min_i64(i + 16, n - 16) : n; /* the last 16 may overlap others */
     }
+#endif
     for (; i < n; i++) {
         uint8_t max = (is_more != 0) ? y[i] : 0;
         for (int64_t k = 0; k < count; k++) {
@@ -229,9 +228,9 @@ ETC_INLINE void etc_max_columns(const uint8_t *plane, const EtcWindows *b, int64
         const int64_t under = (top < g->ih) ? ((g->ih - top + g->dh - 1) / g->dh) : 0;
         const int64_t count = etc_max_i64(etc_min_i64(under, g->kh) - skip, 0);
         const uint8_t *x = plane + ((top + (skip * g->dh)) * g->iw) + ix + from;
-        __builtin_memset(down, 0, (size_t)from);
+        etc_byte_fill(down, 0, from);
         etc_max_lines(x, g->dh * g->iw, count, flip, 0, down + from, to - from);
-        __builtin_memset(down + to, 0, (size_t)(columns - to));
+        etc_byte_fill(down + to, 0, columns - to);
     }
 }
 
