@@ -388,7 +388,6 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
     }
 }
 
-#if ETC_QUADS != 0
 /* Returns the rows of a band, or 0 if etc_integer_quads cannot convolve.  The pictures get half of
  * `work`, and the sums of at least 12 channels the rest. */
 ETC_INLINE int64_t etc_quads_rows(const EtcConv *g)
@@ -440,8 +439,6 @@ ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, in
         }
     }
 }
-#endif
-
 /* Computes y[n][groups * oc][oh][ow] from x and weights in the form ETC_FORWARD or ETC_IN_QUADS.  The
  * geometry's clamp is not read.  `work` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcConv *geometry,
@@ -456,18 +453,14 @@ ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcC
         etc_integer_depthwise((const uint8_t *)x, w, y, &g, q, work);
         return;
     }
-#if ETC_QUADS != 0
-    const int64_t rows = etc_quads_rows(&g);
-#endif
+    const int64_t rows = ETC_QUADS ? etc_quads_rows(&g) : 0;
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
         const int64_t group = i % g.groups;
-#if ETC_QUADS != 0
         if (rows > 0) {
             etc_integer_quads((const uint8_t *)x + (i * x_size), w + (group * w_size), y, i * y_size,
                               group * g.oc, rows, &g, q, work);
             continue;
         }
-#endif
         etc_integer_product((const uint8_t *)x + (i * x_size), w + (group * w_size), y, i * y_size,
                             group * g.oc, &g, q, work);
     }

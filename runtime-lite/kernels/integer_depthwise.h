@@ -270,7 +270,6 @@ ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const E
     }
 }
 
-#if ETC_TERMS == 4
 /* Padded images of one channel, as bytes for etc_dot.  Four taps of a row of the kernel are a word.
  * Several images are written before the first is read, since a load waits for stores that it
  * overlaps in part. */
@@ -458,20 +457,16 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
         }
     }
 }
-#endif
-
 /* Convolves all images and groups; each group has one input channel. */
 ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, const EtcConv *g,
                                       const EtcInteger *q, void *work)
 {
     EtcPictures p = {(int16_t *)work, etc_picture_pitch(g), 0, NULL};
     int64_t offset[ETC_TAPS + 1], band = g->oh;
-#if ETC_TERMS == 4
-    if (etc_is_padded(g, q)) {
+    if ((ETC_TERMS == 4) && (etc_is_padded(g, q) != 0)) {
         etc_padded_depthwise(x, w, (uint8_t *)y, g, q, work);
         return;
     }
-#endif
     while ((band > 1) && (etc_picture_bytes(g, band) > ETC_WORK_BYTES)) {
         band = (band + 1) / 2;
     }

@@ -162,11 +162,8 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0
     }
 }
 
-#if (ETC_TERMS == 4) && (ETC_DOT_LANES == 0)
-#define ETC_QUADS 1
-#else
-#define ETC_QUADS 0
-#endif
+/* 1: etc_integer_quads is the fastest way to convolve with weights in quads. */
+#define ETC_QUADS ((ETC_TERMS == 4) && (ETC_DOT_LANES == 0))
 
 #define ETC_QUAD_TAPS 64
 #define ETC_QUAD_WORDS 2048

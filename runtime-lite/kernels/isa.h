@@ -43,7 +43,7 @@
  *   etc_dot, etc_dot_pairs               add to each lane ETC_TERMS products, or two products of
  *                                        16-bit integers from etc_mix and a lane of w
  *   etc_slide                            loads 4 bytes for each lane, `step` (1 or 2) from lane to
- *                                        lane, if ETC_TERMS is 4; it reads 4 bytes for each lane
+ *                                        lane; it may read 4 bytes for each lane
  *   etc_x_terms, etc_w_terms             convert bytes of x or w to the operands of etc_dot
  *   etc_term_part                        loads n bytes of terms, fewer than a vector, then zeros
  *   etc_lane_sums                        returns in lane i the sum of v[i]'s lanes

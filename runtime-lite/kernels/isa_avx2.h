@@ -210,7 +210,6 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
-#if ETC_TERMS == 4
 /* Loads bytes i * step to i * step + 3 for lane i; step is 1 or 2.  First each 128 bits get the words
  * that their four lanes need. */
 ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
@@ -225,7 +224,6 @@ ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
     return (EtcI)_mm256_shuffle_epi8(
         _mm256_permutevar8x32_epi32(v, (step == 1) ? word : four), (step == 1) ? one : two);
 }
-#endif
 
 /* Converts bytes of x to the operand of etc_dot.  (gcc 12 compiles __builtin_convertvector to five
  * instructions.) */

@@ -195,7 +195,6 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
-#if ETC_TERMS == 4
 /* Loads bytes i * step to i * step + 3 for lane i; step is 1 or 2.  First each 128 bits get the words
  * that their four lanes need. */
 ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
@@ -209,7 +208,6 @@ ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
         _mm512_maskz_permutexvar_epi32((__mmask16)-1, (step == 1) ? word : four, v);
     return (EtcI)_mm512_shuffle_epi8(near, (step == 1) ? one : two);
 }
-#endif
 
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {

@@ -139,7 +139,6 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 #endif
 }
 
-#if ETC_TERMS == 4
 /* Loads bytes i * step to i * step + 3 for lane i; step is 1 or 2. */
 ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
 {
@@ -147,7 +146,6 @@ ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
     const uint8x16_t two = {0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 9};
     return (EtcI)vqtbl1q_u8(vld1q_u8(x), (step == 1) ? one : two);
 }
-#endif
 
 #if ETC_DOT_LANES == 1
 /* Does so with the bytes in one lane of w for each lane of x. */

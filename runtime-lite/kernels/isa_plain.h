@@ -124,6 +124,11 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
     return etc_dot_pairs(c, x, w);
 }
 
+ETC_INLINE EtcI etc_slide(const uint8_t *x, int step)
+{
+    return etc_slide_by_lane(x, step);
+}
+
 ETC_INLINE EtcI etc_x_terms(EtcTermBytes v)
 {
     return (EtcI) __builtin_convertvector(v, EtcUS);

@@ -118,6 +118,15 @@ ETC_INLINE void etc_store_bytes_by_lane(uint8_t *p, int64_t n, EtcBytes b)
     }
 }
 
+ETC_INLINE EtcI etc_slide_by_lane(const uint8_t *x, int step)
+{
+    EtcI v = ETC_REP(0);
+    for (int i = 0; i < ETC_LANES; i++) {
+        v[i] = (int32_t) * (const EtcWord *)(const void *)(x + (i * step));
+    }
+    return v;
+}
+
 ETC_INLINE EtcTermBytes etc_terms_by_byte(const void *p, int64_t n)
 {
     EtcTermBytes v;
