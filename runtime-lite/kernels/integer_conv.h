@@ -421,6 +421,7 @@ ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, in
     for (int64_t oy = 0; oy < g->oh; oy += most) {
         const int64_t n = etc_min_i64(g->oh - oy, most), used = etc_quads_of(g, n, &b);
         const int64_t channels = ((ETC_WORK_BYTES / 4) - used) / b.width / 12 * 12;
+        etc_quads_offsets(g, &b);
         t.row = b.down * b.across * b.size;
         t.sums = (int32_t *)work + used;
         t.width = b.width;

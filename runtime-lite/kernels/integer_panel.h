@@ -195,12 +195,17 @@ ETC_INLINE int64_t etc_quads_of(const EtcConv *g, int64_t rows, EtcQuads *b)
     b->under = rows + (last_y / g->sh);
     b->size = b->under * b->pitch;
     b->width = ((((rows - 1) * b->pitch) + g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+    return (b->count * b->down * b->across * b->size) + shared + ETC_LANES;
+}
+
+/* Sets the offsets of the taps, once the sizes are set. */
+ETC_INLINE void etc_quads_offsets(const EtcConv *g, EtcQuads *b)
+{
     for (int64_t t = 0; t < (g->kh * g->kw); t++) {
         const int64_t y = (t / g->kw) * g->dh, x = (t % g->kw) * g->dw;
         b->offset[t] = ((((y % g->sh) * b->across) + (x % g->sw)) * b->size) +
                        ((y / g->sh) * b->pitch) + (x / g->sw);
     }
-    return (b->count * b->down * b->across * b->size) + shared + ETC_LANES;
 }
 
 ETC_INLINE void etc_fill_words(uint32_t *to, uint32_t word, int64_t n)
