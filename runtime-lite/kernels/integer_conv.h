@@ -406,6 +406,26 @@ ETC_INLINE int64_t etc_quads_rows(const EtcConv *g)
     return (rows > 0) ? ((g->oh + bands - 1) / bands) : 0;
 }
 
+/* Writes the outputs of the block's channels, of which the tiles made sums or bytes.  `first` has the
+ * rows of the first channel. */
+ETC_INLINE void etc_quads_put(const EtcIntegerBlock *t, const EtcSums *first, void *y, int64_t y_plane,
+                              const EtcInteger *q)
+{
+    for (int64_t i = 0; i < t->m; i++) {
+        EtcSums s = *first;
+        s.channel += i;
+        s.at += i * y_plane;
+        if (t->bytes == NULL) {
+            s.sum = t->sums + (i * t->width);
+            etc_integer_short_rows(&s, t->sums + (i * t->width), y, q);
+        }
+        for (int64_t r = 0; (t->bytes != NULL) && (r < s.rows); r++) {
+            etc_byte_copy(t->bytes->y + (i * t->width) + (r * s.pitch),
+                          (uint8_t *)y + s.at + (r * s.y_row), s.n);
+        }
+    }
+}
+
 /* Convolves one image and group whose weights are in quads, `most` rows at a time.  Nothing is
  * copied per tap. */
 ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, int64_t at,
@@ -413,33 +433,39 @@ ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, in
                                   const EtcInteger *q, void *work)
 {
     EtcQuads b;
+    EtcToBytes bytes;
     const int64_t depth = etc_integer_depth(g);
     EtcIntegerBlock t = {w, depth, (uint32_t *)work, 0, g->kh * g->kw, b.offset, NULL, 0, depth, 0,
                          1, NULL, 0, NULL};
     t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
+    t.bytes = (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0) ? &bytes : NULL;
     b.data = (uint32_t *)work;
     for (int64_t oy = 0; oy < g->oh; oy += most) {
-        const int64_t n = etc_min_i64(g->oh - oy, most), used = etc_quads_of(g, n, &b);
-        const int64_t channels = ((ETC_WORK_BYTES / 4) - used) / b.width / 12 * 12;
+        const int64_t n = etc_min_i64(g->oh - oy, most), used = etc_quads_of(g, n, &b) * 4;
+        const int64_t size = (t.bytes != NULL) ? 1 : 4; /* the bytes of what tiles make */
+        const int64_t channels = (ETC_WORK_BYTES - used) / size / b.width / 12 * 12;
         etc_quads_offsets(g, &b);
         t.row = b.down * b.across * b.size;
-        t.sums = (int32_t *)work + used;
+        t.sums = (int32_t *)(void *)((uint8_t *)work + used);
         t.width = b.width;
+        bytes.y = (uint8_t *)work + used;
+        bytes.y_plane = b.width;
+        bytes.n = b.width;
         etc_quads_pack(x, g, oy, q, &b);
         for (int64_t c = 0; c < g->oc; c += channels) {
+            const int64_t to = at + (c * g->y_plane) + (oy * g->ow);
+            const EtcSums first = {NULL, n, g->ow, b.pitch, channel + c, 0, to, g->ow};
             t.m = etc_min_i64(g->oc - c, channels);
             t.of = q->sums + channel + c;
             t.w = w + (c * depth);
+            bytes.scales = q->scales + channel + c;
+            bytes.bias = (q->bias != NULL) ? (q->bias + channel + c) : NULL;
             etc_integer_block(&t);
-            for (int64_t r = c; r < (c + t.m); r++) {
-                int32_t *sums = t.sums + ((r - c) * t.width);
-                const EtcSums done = {sums, n, g->ow, b.pitch, channel + r, 0,
-                                      at + (r * g->y_plane) + (oy * g->ow), g->ow};
-                etc_integer_short_rows(&done, sums, y, q);
-            }
+            etc_quads_put(&t, &first, y, g->y_plane, q);
         }
     }
 }
+
 /* Computes y[n][groups * oc][oh][ow] from x and weights in the form ETC_FORWARD or ETC_IN_QUADS.  The
  * geometry's clamp is not read.  `work` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_conv_i8(const void *x, const int8_t *w, void *y, const EtcConv *geometry,
