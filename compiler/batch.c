@@ -71,7 +71,7 @@ static bool make_new(const Run *r, BatchEntry *e, Arena *a, Diag *d)
     if (!o->threads && r->n_jobs > 1)
         o->threads = "1";
     if (!(o->command == CMD_EMIT_C ? command_emit_c : command_compile)(o, a, d))
-        return diag_untold(d, 0, (Loc){.file = o->model}, "the command", e->words.item[1]);
+        return diag_missing(d, 0, (Loc){.file = o->model}, "the command", e->words.item[1]);
     if (!record_make(o, e->folder, &record, a, d))
         return false;
     record_put(&record, a, stdout);

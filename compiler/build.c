@@ -330,7 +330,7 @@ static bool build_pte(Build *b)
         return false;
     add_plans(&b->plan, 0, b->program, !b->o->json && !b->o->verbose, b->arena);
     bool ok = emit_pte(b->program, b->arena, f, &b->stats, b->diag) ||
-              diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
+              diag_missing(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "a .pte");
     b->constants = b->stats.file_bytes - b->stats.flat_bytes;
     return ok && target_has_operators(b->o, b->program, f, b->arena, b->diag) && bundle(b, f);
 }
@@ -388,7 +388,7 @@ static bool emit_planned(Build *b, COptions *c)
     }
     b->files = (CFiles){0};
     return emit_c(b->model, n, c, b->arena, &b->files, b->diag) ||
-           diag_untold(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
+           diag_missing(b->diag, 0, (Loc){.file = b->program->name}, "the emitter of", "C");
 }
 
 static bool plan_again(Build *b, COptions *c, bool large_first)
@@ -502,7 +502,7 @@ bool command_check(const Options *o, Arena *a, Diag *d)
     if (kept)
         d->out = kept;
     bool ok = builder_of(tail)(&b) ||
-              diag_untold(d, 0, (Loc){.file = o->model}, "the command", "check");
+              diag_missing(d, 0, (Loc){.file = o->model}, "the command", "check");
     d->out = err;
     if (kept && fclose(kept) == 0) {
         if (err)

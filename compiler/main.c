@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     OptionsResult r = options_parse(&o, a, argc, argv, stdout, d);
     if (r == OPTIONS_RUN) {
         if (!(o.wants_key ? command_key : command[o.command])(&o, a, d))
-            diag_untold(d, 0, (Loc){.file = o.model}, "the command", argv[1]);
+            diag_missing(d, 0, (Loc){.file = o.model}, "the command", argv[1]);
         files_check(o.files, d);
     }
     if ((fflush(stdout) || ferror(stdout)) && !d->n[FAULT_IO])

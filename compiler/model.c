@@ -382,7 +382,8 @@ Program *model_load(const Options *o, Arena *a, Diag *d)
 {
     bool took_dims = false;
     Program *p = load(o, a, &took_dims, d);
-    bool ok = p || diag_untold(d, 0, (Loc){0}, "the importer of", o->model ? o->model : "--method");
+    const char *what = o->model ? o->model : "--method";
+    bool ok = p || diag_missing(d, 0, (Loc){0}, "the importer of", what);
     if (p) /* no build of etc has kernels for custom operators */
         p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
                                o->command == CMD_DIFF || o->command == CMD_VERIFY;

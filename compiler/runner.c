@@ -16,7 +16,7 @@ static const uint8_t *compile(Runner *r, size_t *n)
     if (!r->source)
         return NULL;
     bool ok = emit_pte(r->source, r->arena, &f, &r->stats, r->diag) ||
-              diag_untold(r->diag, 0, (Loc){.file = r->source->name}, "the emitter of", "a .pte");
+              diag_missing(r->diag, 0, (Loc){.file = r->source->name}, "the emitter of", "a .pte");
     return ok ? join_pieces(&f, r->arena, n) : NULL;
 }
 

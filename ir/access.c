@@ -162,8 +162,8 @@ static RowAccess cut_if(bool yes)
     return yes ? ROWS_CUT : ROWS_NONE;
 }
 
-/* Returns whether the first sizes of x equal those of y. */
-static bool starts_alike(const Value *x, const Value *y, RowSplit s)
+/* Returns whether x begins with the axes of y that are cut: their sizes are equal. */
+static bool has_leading_axes(const Value *x, const Value *y, RowSplit s)
 {
     return !x->type.stride && type_is_static(x->type) && x->type.rank >= s.axes &&
            dims_equal(x->type.dim, y->type.dim, s.axes);
@@ -183,8 +183,8 @@ static RowAccess pointwise_rows(const Value *x, const Value *y, RowSplit s)
     return is_whole ? ROWS_WHOLE : cut_if(is_cut && missing < s.axes);
 }
 
-/* Returns whether all axes that the node names come after the first ones, which are cut. */
-static bool axes_behind(const Node *n, RowSplit s)
+/* Returns whether all axes that the node names come after those that are cut. */
+static bool names_later_axes(const Node *n, RowSplit s)
 {
     int64_t axis[MAX_RANK] = {0};
     int arg = access_axes(n);
@@ -198,7 +198,7 @@ static bool axes_behind(const Node *n, RowSplit s)
     return true;
 }
 
-static bool permutes_behind(const Node *n, RowSplit s)
+static bool permutes_later_axes(const Node *n, RowSplit s)
 {
     Permute p;
     bool ok = permute_read(n, &p);
@@ -214,7 +214,7 @@ static RowAccess product_rows(const Node *n, int i, RowSplit s)
     if (!weighted_read(n, &w))
         return cut_if(n->op == OP_BMM && s.axes == 1);
     if (i == w.x_slot)
-        return cut_if(starts_alike(x, y, s) && s.axes < x->type.rank);
+        return cut_if(has_leading_axes(x, y, s) && s.axes < x->type.rank);
     return i == w.bias_slot && w.w_axis ? pointwise_rows(x, y, s) : ROWS_WHOLE;
 }
 
@@ -225,13 +225,13 @@ static RowAccess convolution_rows(const Node *n, const Weighted *w, int i, RowSp
     if (w->w_axis || s.axes > 2)
         return ROWS_NONE;
     if (s.axes == 1)
-        return i ? ROWS_WHOLE : cut_if(starts_alike(x, y, s));
+        return i ? ROWS_WHOLE : cut_if(has_leading_axes(x, y, s));
     if (s.lead != 1)
         return ROWS_NONE;
     if (i)
         return cut_if(!n->in[i]->type.stride);
     return w->groups == 1 ? ROWS_WHOLE
-                          : cut_if(w->groups == y->type.dim[1].value && starts_alike(x, y, s));
+                          : cut_if(w->groups == y->type.dim[1].value && has_leading_axes(x, y, s));
 }
 
 static RowAccess window_rows(const Node *n, int i, RowSplit s)
@@ -240,7 +240,7 @@ static RowAccess window_rows(const Node *n, int i, RowSplit s)
     Pool pool;
     if (weighted_read(n, &w))
         return convolution_rows(n, &w, i, s);
-    return cut_if(pool_read(n, &pool) && starts_alike(n->in[i], n->out[0], s) &&
+    return cut_if(pool_read(n, &pool) && has_leading_axes(n->in[i], n->out[0], s) &&
                   s.axes == s.lead + 1 && s.axes + 2 == n->in[i]->type.rank);
 }
 
@@ -250,7 +250,7 @@ static RowAccess norm_rows(const Node *n, int i, RowSplit s)
     if (!norm_read(n, &norm) || norm.kind != NORM_LAYER)
         return ROWS_NONE;
     return i ? ROWS_WHOLE
-             : cut_if(starts_alike(norm.x, n->out[0], s) &&
+             : cut_if(has_leading_axes(norm.x, n->out[0], s) &&
                       s.axes + norm.axes <= norm.x->type.rank);
 }
 
@@ -263,9 +263,9 @@ RowAccess access_rows(const Node *n, int i, RowSplit s)
     case ACCESS_POINTWISE:
         return pointwise_rows(x, y, s);
     case ACCESS_ALONG: case ACCESS_PART: case ACCESS_JOIN:
-        return cut_if(starts_alike(x, y, s) && axes_behind(n, s));
+        return cut_if(has_leading_axes(x, y, s) && names_later_axes(n, s));
     case ACCESS_PERMUTE:
-        return cut_if(starts_alike(x, y, s) && permutes_behind(n, s));
+        return cut_if(has_leading_axes(x, y, s) && permutes_later_axes(n, s));
     case ACCESS_PRODUCT:
         return product_rows(n, i, s);
     case ACCESS_WINDOW:
@@ -328,8 +328,8 @@ static int along_range(const Node *n, int axis)
     return AXIS_NONE;
 }
 
-/* An operand of a product that is not a factor has a number per column, and is a constant, or a
- * number per row. */
+/* The operands are x, the weight, and others such as a bias.  Of these, a constant has a number for
+ * each column, and any other value has a number for each row. */
 static int product_range(const Node *n, const Value *v, int axis)
 {
     Product p;
@@ -345,8 +345,8 @@ static int product_range(const Node *n, const Value *v, int axis)
     return v->state && !is_column ? AXIS_WHOLE : pointwise_range(v, y, axis);
 }
 
-/* The axis is that of images, of rows of an image or of channels.  An output channel needs all input
- * channels, or those of its group. */
+/* Axis 0 counts images, axis 1 channels, axis 2 the rows of an image.  An output channel needs all
+ * input channels, or those of its group. */
 static int convolution_range(const Conv *c, const Value *v, const Value *y, int axis)
 {
     if (axis == 0 && c->x != c->w)
@@ -382,7 +382,8 @@ static int norm_range(const Node *n, const Value *v, int axis)
     return !is_row ? AXIS_NONE : v == norm.x ? axis : AXIS_WHOLE;
 }
 
-/* The axis is that of heads or, if no query has to know its number, of queries. */
+/* The axis counts heads, or queries.  Queries cannot be cut if the mask is causal, because a cut
+ * changes their numbers. */
 static int attention_range(const Node *n, const Value *v, int axis)
 {
     Attention a;

@@ -3,8 +3,8 @@
  *
  * The library is loaded at the first use, because loading it triples the start-up time.  Its
  * products replace those in the table of cores; the kernels around them, which check and resize,
- * stay the same.  A core gets only its arguments, so further data lies behind the scratch memory of
- * kernels.
+ * stay the same.  A core gets only its arguments, so the extra data that these functions need lies
+ * after the scratch memory of kernels.
  *
  * A convolution writes its windows as columns, a block at a time, and multiplies (im2col).  If a
  * group has few channels this is no faster, and the core of the kernels is used. */
@@ -18,7 +18,7 @@ typedef void Gemm(int order, int transpose_a, int transpose_b, int m, int n, int
                   const float *a, int a_row, const float *b, int b_row, float beta, float *c,
                   int c_row);
 
-enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 }; /* constants of CBLAS */
+enum { ROW_MAJOR = 101, NOT_TRANSPOSED = 111, TRANSPOSED = 112 }; /* constants of CBLAS */
 
 struct Blas {
     const char *name;
@@ -29,14 +29,14 @@ struct Blas {
 
 enum { COLUMNS = 1 << 20 }; /* floats of a block of windows */
 
-typedef struct Behind { /* lies behind the scratch memory */
+typedef struct Extra { /* it lies after the scratch memory */
     const Blas *blas;
     float columns[COLUMNS];
-} Behind;
+} Extra;
 
-static Behind *behind(void *scratch)
+static Extra *extra(void *scratch)
 {
-    return (Behind *)((char *)scratch + ETC_SCRATCH_BYTES);
+    return (Extra *)((char *)scratch + ETC_SCRATCH_BYTES);
 }
 
 static bool fits(int64_t a, int64_t b, int64_t c)
@@ -54,7 +54,7 @@ static bool clamps(float lo, float hi)
 static void matmul(const float *a, const float *b, const float *bias, float *y, const EtcMatmul *g,
                    void *work)
 {
-    const Blas *blas = behind(work)->blas;
+    const Blas *blas = extra(work)->blas;
     if (!g->m || !g->n || !g->k || clamps(g->lo, g->hi) || !fits(g->m, g->n, g->k) ||
         !fits(g->a_row, g->b_row, 0)) {
         blas->own->matmul(a, b, bias, y, g, work);
@@ -62,9 +62,9 @@ static void matmul(const float *a, const float *b, const float *bias, float *y, 
     }
     for (int64_t i = 0; bias && !g->from_y && i < g->m; i++)
         memcpy(y + i * g->n, bias, (size_t)g->n * sizeof *y);
-    blas->gemm(ROW_MAJOR, AS_IT_IS, g->b_form == ETC_BY_COLUMNS ? TRANSPOSED : AS_IT_IS, (int)g->m,
-               (int)g->n, (int)g->k, 1, a, (int)g->a_row, b, (int)g->b_row,
-               bias || g->from_y ? 1 : 0, y, (int)g->n);
+    const int transpose_b = g->b_form == ETC_BY_COLUMNS ? TRANSPOSED : NOT_TRANSPOSED;
+    blas->gemm(ROW_MAJOR, NOT_TRANSPOSED, transpose_b, (int)g->m, (int)g->n, (int)g->k, 1, a,
+               (int)g->a_row, b, (int)g->b_row, bias || g->from_y ? 1 : 0, y, (int)g->n);
 }
 
 /* -- convolution ------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static bool is_pointwise(const EtcConv *g)
 
 /* Computes one group of one image. */
 static void conv_group(const float *x, const float *w, float *y, const EtcConv *g, bool has_bias,
-                       Behind *t)
+                       Extra *t)
 {
     const int64_t k = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
     const int64_t block = is_pointwise(g) ? pixels : COLUMNS / k;
@@ -112,8 +112,8 @@ static void conv_group(const float *x, const float *w, float *y, const EtcConv *
         const int64_t n = pixels - at < block ? pixels - at : block;
         if (!is_pointwise(g))
             write_columns(x, g, at, n, t->columns);
-        t->blas->gemm(ROW_MAJOR, AS_IT_IS, AS_IT_IS, (int)g->oc, (int)n, (int)k, 1, w, (int)k,
-                      is_pointwise(g) ? x : t->columns, (int)n, has_bias ? 1 : 0, y + at,
+        t->blas->gemm(ROW_MAJOR, NOT_TRANSPOSED, NOT_TRANSPOSED, (int)g->oc, (int)n, (int)k, 1, w,
+                      (int)k, is_pointwise(g) ? x : t->columns, (int)n, has_bias ? 1 : 0, y + at,
                       (int)pixels);
     }
 }
@@ -128,7 +128,7 @@ static bool gains(const EtcConv *g)
 static void conv(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work)
 {
-    Behind *t = behind(work);
+    Extra *t = extra(work);
     const int64_t k = g->ic * g->kh * g->kw, pixels = g->oh * g->ow;
     if (!gains(g)) {
         t->blas->own->conv(x, w, bias, y, g, work);
@@ -146,8 +146,8 @@ static void conv(const float *x, const float *w, const float *bias, float *y, co
 
 /* -- the library ------------------------------------------------------------------------------- */
 
-/* C has no cast from a pointer to data to a pointer to a function, so this stores the one as the
- * other. */
+/* ISO C has no cast from a pointer to data to a pointer to a function.  So this stores the result
+ * of dlsym through a pointer to void *. */
 #define FIND(library, name, to) (*(void **)(to) = dlsym(library, name))
 
 const Blas *blas_open(Arena *a, Diag *d)
@@ -185,7 +185,7 @@ const char *blas_name(const Blas *b)
 
 const EtcCores *blas_cores(const Blas *b, Arena *a, void **scratch)
 {
-    *scratch = arena_bytes(a, ETC_SCRATCH_BYTES + sizeof(Behind));
-    behind(*scratch)->blas = b;
+    *scratch = arena_bytes(a, ETC_SCRATCH_BYTES + sizeof(Extra));
+    extra(*scratch)->blas = b;
     return &b->cores;
 }

@@ -25,6 +25,11 @@ struct Cut {
     int64_t left;
 };
 
+int64_t cut_picoseconds(double seconds)
+{
+    return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
+}
+
 Cut *cut_new(int n, Arena *a)
 {
     Cut *c = NEW(a, Cut, 1);
@@ -126,7 +131,7 @@ static void blocking_flow(Cut *c, int source, int sink)
         if (v == sink)
             n = augment(c, path, n);
         else if (n)
-            c->at[c->from[path[--n]]]++; /* it leads nowhere */
+            c->at[c->from[path[--n]]]++; /* no path to the sink uses this edge */
         else
             return;
         v = n ? c->edge[path[n - 1]].to : source;

@@ -12,6 +12,9 @@ typedef struct Cut Cut;
 #define CUT_SINK(n) ((n) + 1)
 #define CUT_NEVER (INT64_C(1) << 60) /* the cost of an edge that no cut may cross */
 
+/* Returns a time as a cost: in picoseconds, from 0 to those of one second. */
+int64_t cut_picoseconds(double seconds);
+
 Cut *cut_new(int n, Arena *a);
 
 /* Adds an edge.  It costs `there` if `from` is on the source's side and `to` on the sink's, and

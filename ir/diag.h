@@ -52,7 +52,7 @@ void diag_warn(Diag *d, Loc loc, const char *fmt, ...) __attribute__((format(pri
 /* Checks that a function which returned false has reported why.  `before` is the number of errors
  * before the call: if it has not grown, this reports a bug of etc and names the function (its
  * `kind`, such as "pass", and its `name`).  Returns false. */
-bool diag_untold(Diag *d, int before, Loc loc, const char *kind, const char *name);
+bool diag_missing(Diag *d, int before, Loc loc, const char *kind, const char *name);
 int diag_errors(const Diag *d);    /* the number of errors of all kinds */
 int diag_exit_code(const Diag *d); /* the first of 70, 2, 3, 1, 4, 5 that occurred; 0: no error */
 

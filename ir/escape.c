@@ -44,15 +44,15 @@ static bool is_control(uint32_t c)
 
 /* -- one character -------------------------------------------------------------------------- */
 
-enum { MOST = 8 };
+enum { MAX_ESCAPE = 8 };
 
 /* Writes the escape of a character of n bytes that is escaped in all kinds of text.  Kinds that
  * escape by bytes escape only its first byte.  Returns how many bytes were escaped. */
-static size_t stand_in(EscapeKind kind, unsigned char byte, uint32_t c, size_t n, char to[MOST])
+static size_t put_code(EscapeKind kind, uint8_t byte, uint32_t c, size_t n, char to[MAX_ESCAPE])
 {
     bool by_byte = kind == ESCAPE_IR || (kind != ESCAPE_JSON && (c < 0x80 || c == NO_UTF8));
     uint32_t code = kind == ESCAPE_JSON && c == NO_UTF8 ? 0xfffd : c;
-    snprintf(to, MOST, by_byte ? "\\x%02x" : "\\u%04x", by_byte ? (unsigned)byte : (unsigned)code);
+    snprintf(to, MAX_ESCAPE, by_byte ? "\\x%02x" : "\\u%04x", by_byte ? byte : (unsigned)code);
     return by_byte ? 1 : n;
 }
 
@@ -64,21 +64,21 @@ static bool is_special(EscapeKind kind, const char *s)
     return strchr(set[kind], *s) || (kind == ESCAPE_COMMENT && is_mark);
 }
 
-static void put_special(EscapeKind kind, char c, char to[MOST])
+static void put_special(EscapeKind kind, char c, char to[MAX_ESCAPE])
 {
     if (kind == ESCAPE_HTML)
-        snprintf(to, MOST, "&#%d;", c);
+        snprintf(to, MAX_ESCAPE, "&#%d;", c);
     else if (kind == ESCAPE_C)
-        snprintf(to, MOST, "\\%03o", (unsigned)c);
+        snprintf(to, MAX_ESCAPE, "\\%03o", (unsigned)c);
     else if (kind == ESCAPE_COMMENT)
-        snprintf(to, MOST, "%s", c == '*' ? "* " : c == '/' ? "/ " : "_");
+        snprintf(to, MAX_ESCAPE, "%s", c == '*' ? "* " : c == '/' ? "/ " : "_");
     else
-        snprintf(to, MOST, "\\%c", c);
+        snprintf(to, MAX_ESCAPE, "\\%c", c);
 }
 
 /* Writes the escape of the character at s to `to`, or "" if it is not escaped.  At s are n bytes
  * and a NUL.  Returns how many bytes the character has. */
-static size_t next(EscapeKind kind, const char *s, size_t n, char to[MOST])
+static size_t next(EscapeKind kind, const char *s, size_t n, char to[MAX_ESCAPE])
 {
     uint32_t c;
     *to = '\0';
@@ -88,18 +88,18 @@ static size_t next(EscapeKind kind, const char *s, size_t n, char to[MOST])
         return 1;
     }
     if (kind == ESCAPE_C || kind == ESCAPE_COMMENT) {
-        snprintf(to, MOST, kind == ESCAPE_C ? "\\%03o" : "_", (unsigned char)*s);
+        snprintf(to, MAX_ESCAPE, kind == ESCAPE_C ? "\\%03o" : "_", (unsigned char)*s);
         return 1;
     }
     size_t len = decode(s, n, &c);
-    return c == NO_UTF8 || is_control(c) ? stand_in(kind, (unsigned char)*s, c, len, to) : len;
+    return c == NO_UTF8 || is_control(c) ? put_code(kind, (uint8_t)*s, c, len, to) : len;
 }
 
 /* -- texts ------------------------------------------------------------------------------------ */
 
 void escape_put(FILE *out, EscapeKind kind, const char *s, size_t n)
 {
-    char to[MOST];
+    char to[MAX_ESCAPE];
     const char *plain = s, *end = s + n;
     while (s < end) {
         size_t len = next(kind, s, (size_t)(end - s), to);
@@ -115,12 +115,12 @@ void escape_put(FILE *out, EscapeKind kind, const char *s, size_t n)
 
 const char *escape(Arena *a, EscapeKind kind, const char *s)
 {
-    char to[MOST], *text = NULL, *end = NULL;
+    char to[MAX_ESCAPE], *text = NULL, *end = NULL;
     size_t n = strlen(s);
     for (size_t i = 0, len; i < n; i += len) {
         len = next(kind, s + i, n - i, to);
         if (*to && !text) {
-            text = NEW(a, char, i + (n - i) * (MOST - 1) + 1);
+            text = NEW(a, char, i + (n - i) * (MAX_ESCAPE - 1) + 1);
             memcpy(text, s, i);
             end = text + i;
         }

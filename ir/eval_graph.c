@@ -30,8 +30,8 @@ typedef struct Slot {      /* a value of a graph at run time */
     EtcTensor *dense;      /* the tensor for kernels; a strided place is copied to and from it */
     uint8_t *place;        /* NULL: a buffer of its own */
     const int64_t *stride; /* in elements, of a place that is not dense; else NULL */
-    int last;              /* number of the last node that reads it; INT_MAX past the end */
-    const void *borrowed;  /* unplanned: bytes to be given back after that */
+    int last;              /* the number of the last node that reads it, or FOREVER */
+    const void *borrowed;  /* in an unplanned graph: the buffer to give back after that node */
 } Slot;
 
 typedef struct Run {
@@ -82,7 +82,7 @@ static void live_add(Memory *m, uint8_t *start, int64_t bytes, const Value *v)
     PUSH(m->arena, m->live, m->n_live, span);
 }
 
-/* Ends the lives of all values in the list of live ones from `keep` on. */
+/* Ends the live ranges of all values in the list from index `keep` on. */
 static void live_cut(Memory *m, int keep)
 {
     int n = m->n_live;
@@ -93,8 +93,8 @@ static void live_cut(Memory *m, int keep)
             poison(m, 0, m->live[i].start, m->live[i].end);
 }
 
-/* The bytes of a strided value are a part of those of another, which are filled with NaNs when that
- * one dies. */
+/* A strided value lies within the bytes of another value, so its bytes are filled with NaNs when
+ * that value dies. */
 static void live_remove(Run *r, const Value *v, const Slot *s)
 {
     Memory *m = r->m;
@@ -269,7 +269,7 @@ static bool bind(Run *r, const Value *v, EtcTensor *t)
     return true;
 }
 
-/* Takes v's dense bytes to its place, after they were written. */
+/* Copies the dense bytes of a value to its place, after a kernel has written them. */
 static void store(const Slot *s)
 {
     assert(s->dense);
@@ -549,13 +549,13 @@ static bool run_nested(Run *r, const Node *n, EtcTensor *const *in, EtcTensor *c
 }
 
 /* Sets a symbol if the node defines it as the element of a tensor. */
-static void tell_symbol(const Run *r, const Node *n, const EtcTensor *item)
+static void set_symbol(const Run *r, const Node *n, const EtcTensor *item)
 {
     const Symbol *s;
     int64_t scale, offset;
     const Dim *d = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0]->type.dim : NULL;
-    if (d && r->c->told && dim_is_linear(*d, &s, &scale, &offset) && scale == 1 && !offset)
-        r->c->told[s->index] = *(const int64_t *)item->data;
+    if (d && r->c->defined && dim_is_linear(*d, &s, &scale, &offset) && scale == 1 && !offset)
+        r->c->defined[s->index] = *(const int64_t *)item->data;
 }
 
 /* If a result points into an operand (et_view), the operand's bytes must not be given back. */
@@ -587,7 +587,7 @@ static bool run_node(Run *r, const Node *n)
         return run_nested(r, n, in, out);
     if (!eval_call(n, in, out, r->c))
         return false;
-    tell_symbol(r, n, out[0]);
+    set_symbol(r, n, out[0]);
     for (int i = 0; i < n->n_out; i++) {
         keep_viewed(r, n, &r->slot[n->out[i]->index]);
         store(&r->slot[n->out[i]->index]);
@@ -595,8 +595,8 @@ static bool run_node(Run *r, const Node *n)
     return true;
 }
 
-/* Ends the lives of the operands and results that node `at` is the last to touch. */
-static void bury(Run *r, const Node *n, int at)
+/* Ends the live ranges of the operands and results that no node after node `at` uses. */
+static void end_lives(Run *r, const Node *n, int at)
 {
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const Value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
@@ -614,15 +614,15 @@ static void bury(Run *r, const Node *n, int at)
 
 /* -- graphs --------------------------------------------------------------------------- */
 
-static void tell(const Run *r, const Node *n)
+static void visit_results(const Run *r, const Node *n)
 {
     for (int i = 0; i < n->n_out && r->c->watched == r->graph; i++)
         r->c->visit(n->out[i], load(&r->slot[n->out[i]->index]), r->c->visit_ctx);
 }
 
-/* Applies the updates in order, each in the place of its target, as the last instructions of a call
- * do.  Then update[] gets what lies in these places.  An unplanned graph gives the values
- * themselves. */
+/* Writes each update to the place of its target, in order, as the last instructions of a call do.
+ * Then sets update[] to the tensors in these places.  An unplanned graph has no places, so update[]
+ * gets the values themselves. */
 static void give_updates(Run *r, EtcTensor **update)
 {
     const Graph *g = r->graph;
@@ -651,8 +651,8 @@ static bool eval_body(const Graph *g, EtcTensor *const *in, EvalContext *c, Memo
     for (const Node *n = g->first; n; n = n->next, at++) {
         if (!run_node(&r, n))
             return false;
-        tell(&r, n);
-        bury(&r, n, at);
+        visit_results(&r, n);
+        end_lives(&r, n, at);
     }
     give_updates(&r, update);
     for (int i = 0; i < g->n_out; i++)
@@ -666,9 +666,9 @@ bool eval_watched(const Graph *g, EtcTensor *const *in, const int64_t *symbol, E
     Arena *tmp = how.tmp ? how.tmp : arena_new();
     EvalContext c = eval_context(symbol, tmp, d);
     if (symbol && g->program->n_syms) {
-        c.told = NEW(tmp, int64_t, g->program->n_syms);
-        memcpy(c.told, symbol, (size_t)g->program->n_syms * sizeof *symbol);
-        c.symbol = c.told;
+        c.defined = NEW(tmp, int64_t, g->program->n_syms);
+        memcpy(c.defined, symbol, (size_t)g->program->n_syms * sizeof *symbol);
+        c.symbol = c.defined;
     }
     if (how.blas)
         c.cores = blas_cores(how.blas, tmp, &c.scratch);

@@ -23,7 +23,7 @@ struct Assumptions {
     Diag *d;
     Fact *row; /* open addressing by sum and kind, at most half full */
     int n, cap;
-    int n_given; /* guards from here on are of our making */
+    int n_given; /* the number of guards before program_guard; the later ones were made here */
 };
 
 /* -- facts ------------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static const char *text_of(Program *p, const Node *n, Dim a, bool is_equal, Dim 
 
 static bool is_known(const Assumptions *a, const Fact *f)
 {
-    Fact equal = {.sum = f->sum}; /* lo and hi 0: of the kind that has both ends */
+    Fact equal = {.sum = f->sum}; /* lo and hi are 0, so find() looks for the kind `equal` */
     return a->cap && (is_within(find(a, f), f) || is_within(find(a, &equal), f));
 }
 
@@ -139,11 +139,11 @@ void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
     Loc loc = n ? n->loc : (Loc){.file = p->name};
     f.guard = p->n_guards;
     if (old->sum && is_equal && old->lo == old->hi) {
-        f.guard = old->guard; /* g is not kept */
+        f.guard = old->guard;
         diag_error(all->d, loc, "%s cannot hold where %s does", text_of(p, NULL, a, true, b),
                    p->guard[old->guard].text);
     } else if (old->sum && !is_equal && old->guard >= all->n_given) {
-        f.guard = old->guard; /* wider than this one */
+        f.guard = old->guard; /* g implies the old guard and replaces it */
         p->guard[f.guard] = g;
     } else {
         PUSH(p->arena, p->guard, p->n_guards, g);
@@ -152,11 +152,11 @@ void program_assume(Program *p, const Node *n, Dim a, bool is_equal, Dim b)
     p->edits++;
 }
 
-/* -- numbers that nodes tell ------------------------------------------------------------------- */
+/* -- symbols that inputs and nodes define ------------------------------------------------------ */
 
 /* If a node computes a number that is recorded as a size which is already defined, or as an
  * expression, the number gets a new symbol, and a guard says that both are equal. */
-static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_told)
+static void name_item(Program *p, Value *v, const Node *n, bool *is_defined, int n_syms)
 {
     const Symbol *s = NULL;
     int64_t scale = 0, offset = 0, lo, hi;
@@ -164,9 +164,9 @@ static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_tol
         return;
     Dim d = *v->type.dim;
     bool is_plain = dim_is_linear(d, &s, &scale, &offset) && scale == 1 && !offset;
-    if (is_plain && (s->index >= n_told || !told[s->index])) {
-        if (s->index < n_told)
-            told[s->index] = true;
+    if (is_plain && (s->index >= n_syms || !is_defined[s->index])) {
+        if (s->index < n_syms)
+            is_defined[s->index] = true;
         return;
     }
     dim_range(d, &lo, &hi);
@@ -175,14 +175,14 @@ static void name_item(Program *p, Value *v, const Node *n, bool *told, int n_tol
     program_assume(p, n, dim_symbol(p, s), true, d);
 }
 
-static void name_items(Graph *g, bool *told, int n_told)
+static void name_items(Graph *g, bool *is_defined, int n_syms)
 {
     for (const Node *n = NULL; (n = walk_next(g, n));)
         if (n->op == OP_LOCAL_SCALAR_DENSE)
-            name_item(g->program, n->out[0], n, told, n_told);
+            name_item(g->program, n->out[0], n, is_defined, n_syms);
 }
 
-static void tell_by_sizes(const Graph *g, bool *told)
+static void define_by_inputs(const Graph *g, bool *is_defined)
 {
     const Symbol *s;
     int64_t scale, offset;
@@ -191,48 +191,48 @@ static void tell_by_sizes(const Graph *g, bool *told)
         int n = t->rank == SCALAR && t->dim ? 1 : t->rank;
         for (int k = 0; k < n; k++)
             if (dim_is_linear(t->dim[k], &s, &scale, &offset))
-                told[s->index] = true;
+                is_defined[s->index] = true;
     }
 }
 
-static void tell_symbol(const Symbol *s, void *told)
+static void define_symbol(const Symbol *s, void *is_defined)
 {
-    ((bool *)told)[s->index] = true;
+    ((bool *)is_defined)[s->index] = true;
 }
 
-/* Marks the symbols that count what nodes select.  Before decompose they are only sizes of results;
- * later, nodes compute them as numbers. */
-static void tell_by_results(Graph *g, bool *told)
+/* Marks the symbols that are data-dependent sizes of results.  Decompose adds nodes that compute
+ * them as numbers, so later name_items() finds them. */
+static void define_by_results(Graph *g, bool *is_defined)
 {
     for (const Node *n = NULL; (n = walk_next(g, n));)
         for (int i = 0; g->program->stage == STAGE_ATEN && i < n->n_out; i++)
-            for (int k = 0; op_info[n->op].flags & TELLS && k < n->out[i]->type.rank; k++)
-                dim_symbols(n->out[i]->type.dim[k], tell_symbol, told);
+            for (int k = 0; op_info[n->op].flags & DATA_SIZES && k < n->out[i]->type.rank; k++)
+                dim_symbols(n->out[i]->type.dim[k], define_symbol, is_defined);
 }
 
-typedef struct Untold {
-    const bool *told; /* by symbol index: an input or a node defines it */
-    int n_told;
+typedef struct Undefined {
+    const bool *is_defined; /* by symbol index: an input or a node defines the symbol */
+    int n_syms;
     const Symbol *symbol; /* the first that nothing defines, or NULL */
-} Untold;
+} Undefined;
 
-static void find_untold(const Symbol *s, void *ctx)
+static void find_undefined(const Symbol *s, void *ctx)
 {
-    Untold *u = ctx;
-    if (!u->symbol && s->index < u->n_told && !u->told[s->index])
+    Undefined *u = ctx;
+    if (!u->symbol && s->index < u->n_syms && !u->is_defined[s->index])
         u->symbol = s;
 }
 
 /* Reports results with a size that neither an input nor a node defines: no guard could check
  * what the rules assume about it. */
-static bool check_told(const Graph *g, const bool *told, int n_told, Diag *d)
+static bool check_defined(const Graph *g, const bool *is_defined, int n_syms, Diag *d)
 {
     bool ok = true;
     for (const Node *n = NULL; (n = walk_next(g, n));) {
-        Untold u = {told, n_told, NULL};
+        Undefined u = {is_defined, n_syms, NULL};
         for (int i = 0; i < n->n_out; i++)
             for (int k = 0; k < n->out[i]->type.rank; k++)
-                dim_symbols(n->out[i]->type.dim[k], find_untold, &u);
+                dim_symbols(n->out[i]->type.dim[k], find_undefined, &u);
         if (u.symbol)
             ok = diag_error(d, n->loc, "no input and no node gives the size %%%s of its result",
                             u.symbol->name);
@@ -279,12 +279,12 @@ bool program_guard(Program *p, Diag *d)
     if (n_syms)
         take_guards(p);
     for (int i = 0; i < p->n_methods; i++) {
-        bool *told = NEW(tmp, bool, n_syms + 1);
-        tell_by_sizes(p->method[i], told);
+        bool *is_defined = NEW(tmp, bool, n_syms + 1);
+        define_by_inputs(p->method[i], is_defined);
         if (n_syms)
-            name_items(p->method[i], told, n_syms);
-        tell_by_results(p->method[i], told);
-        ok = (!n_syms || check_told(p->method[i], told, n_syms, d)) && ok;
+            name_items(p->method[i], is_defined, n_syms);
+        define_by_results(p->method[i], is_defined);
+        ok = (!n_syms || check_defined(p->method[i], is_defined, n_syms, d)) && ok;
         assume_inputs(p->method[i]);
         ok = graph_infer(p->method[i], d) && ok;
     }

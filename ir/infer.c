@@ -337,7 +337,7 @@ static int promote_ints(int a, int b)
         int other = a == ETC_U8 ? b : a;
         return other == ETC_I8 ? ETC_I16 : other;
     }
-    return a > b ? a : b; /* the numbers of i8 .. i64 grow with their width */
+    return a > b ? a : b; /* the codes of i8 .. i64 grow with their width */
 }
 
 int promote(int a, int b)
@@ -689,7 +689,7 @@ bool infer_given(const Node *n, Type *out, Diag *d)
 
 /* Returns whether the recorded type has a size that does not follow from the node's operands.
  * If the result is an element of a tensor, the node defines that size. */
-static bool is_hearsay(const Node *n, Type recorded, Type inferred)
+static bool has_new_size(const Node *n, Type recorded, Type inferred)
 {
     return recorded.rank == SCALAR && recorded.dim && !inferred.dim &&
            n->op != OP_LOCAL_SCALAR_DENSE;
@@ -710,7 +710,7 @@ bool node_infer(const Node *n, Type *out, Diag *d)
 {
     int errors = diag_errors(d);
     return (n->custom ? n->custom->infer : op_infer(n->op))(n, out, d) ||
-           diag_untold(d, errors, n->loc, "the infer rule of", node_target(n));
+           diag_missing(d, errors, n->loc, "the infer rule of", node_target(n));
 }
 
 /* Most rules are for real numbers.  Nodes with complex ones are checked when they are lowered. */
@@ -721,7 +721,7 @@ static bool has_recorded_types(const Node *n, Arena *tmp, Diag *d)
     bool is_given = node_is_complex(n) && n->op != OP_SYM_SIZE;
     bool ok = is_given ? infer_given(n, out, d) : node_infer(n, out, d);
     for (int i = 0; ok && i < n->n_out; i++)
-        if (is_hearsay(n, n->out[i]->type, out[i]))
+        if (has_new_size(n, n->out[i]->type, out[i]))
             return diag_error(d, n->loc, "output %%%s is recorded as %s, which nothing determines",
                               n->out[i]->name, type_text(p, n->out[i]->type));
     for (int i = 0; ok && i < n->n_out; i++)

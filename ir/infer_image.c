@@ -9,7 +9,7 @@ static Program *program_of(const Node *n)
     return n->graph->program;
 }
 
-/* -- elements that trade places ------------------------------------------------------- */
+/* -- shuffles ------------------------------------------------------------------------- */
 
 /* Exchanges channels and pixels: [.., c k k, h, w] and [.., c, h k, w k]. */
 static bool pixel_blocks(const Node *n, bool to_pixels, Type *out, Diag *d)

@@ -216,7 +216,7 @@ bool infer_dequantize_group(const Node *n, Type *out, Diag *d)
            infer_dequantize(n, out, d);
 }
 
-/* -- scales of what is there ---------------------------------------------------------- */
+/* -- qparams that are computed at run time -------------------------------------------- */
 
 bool infer_choose_qparams(const Node *n, Type *out, Diag *d)
 {

@@ -420,14 +420,14 @@ bool infer_cat(const Node *n, Type *out, Diag *d)
 
 /* Negative padding is applied first, as in torch, so the axis must have as many elements as are cut
  * off. */
-static bool pad_axis(const Node *n, Dim before, Dim behind, Dim *size, int axis, Diag *d)
+static bool pad_axis(const Node *n, Dim before, Dim after, Dim *size, int axis, Diag *d)
 {
     Program *p = program_of(n);
-    Dim cut = dim_add(p, dim_min(p, before, DIM(0)), dim_min(p, behind, DIM(0)));
+    Dim cut = dim_add(p, dim_min(p, before, DIM(0)), dim_min(p, after, DIM(0)));
     if (!dim_at_least(n, dim_add(p, *size, cut), DIM(0)))
         return diag_error(d, n->loc, "pad cuts %s off axis %d of size %s",
                           dim_text(p, dim_sub(p, DIM(0), cut)), axis, dim_text(p, *size));
-    *size = dim_add(p, dim_add(p, *size, before), behind);
+    *size = dim_add(p, dim_add(p, *size, before), after);
     return true;
 }
 

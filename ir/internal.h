@@ -100,7 +100,7 @@ const char *type_text(Program *p, Type t);
 /* The state that calls of kernels share.  Nothing in it outlives `tmp`. */
 typedef struct EvalContext {
     const int64_t *symbol; /* the values of the symbols, by index */
-    int64_t *told;         /* the same array if nodes may define symbols, else NULL */
+    int64_t *defined;      /* the same array if nodes may define symbols, else NULL */
     Arena *tmp;
     void *scratch; /* ETC_SCRATCH_BYTES */
     const struct EtcCores *cores;

@@ -20,7 +20,7 @@ enum {
     CHECK = 1 << 3,
     CUT = 1 << 4,
     WIDENS = 1 << 5,
-    TELLS = 1 << 6,
+    DATA_SIZES = 1 << 6,
     FLOATS = 1 << 7,
     FITS = 1 << 8,
     UNROLLS = 1 << 9,

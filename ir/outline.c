@@ -55,7 +55,7 @@ Outline outline_start(Node *call, Node *const *member, int n, Value **inner)
 
 void outline_result(Outline *o, const Value *v, Value **with)
 {
-    assert(o->inner[v->index]); /* a member makes it */
+    assert(o->inner[v->index]); /* a node of the body computes it */
     graph_add_output(o->body, o->inner[v->index]);
     with[v->index] = node_add_out(o->call, v->name, v->type);
 }

@@ -39,11 +39,11 @@ Node *loop_new(Graph *g, Loc loc, Graph *test, Graph *body, Value *const *carrie
 
 Graph *region_next(const Node *n, const Graph *g)
 {
-    bool is_behind = !g;
+    bool is_after = !g;
     for (int i = 0; op_has_regions(n->op) && i < n->n_args; i++) {
-        if (n->arg[i].kind == ARG_GRAPH && is_behind)
+        if (n->arg[i].kind == ARG_GRAPH && is_after)
             return n->arg[i].graph;
-        is_behind = is_behind || (n->arg[i].kind == ARG_GRAPH && n->arg[i].graph == g);
+        is_after = is_after || (n->arg[i].kind == ARG_GRAPH && n->arg[i].graph == g);
     }
     return NULL;
 }
@@ -151,7 +151,7 @@ static Graph *innermost(Graph *g)
 }
 
 /* Returns the graph that comes after the nested graph g in the order of program_next. */
-static Graph *behind_nested(const Graph *g)
+static Graph *after_nested(const Graph *g)
 {
     assert(g->owner);
     Graph *beside = region_next(g->owner, g);
@@ -164,7 +164,7 @@ Graph *program_next(const Program *p, const Graph *g)
 {
     int i = 0;
     if (g && g->owner)
-        return behind_nested(g);
+        return after_nested(g);
     while (g && p->method[i++] != g)
         continue;
     return i < p->n_methods ? innermost(p->method[i]) : NULL;

@@ -50,7 +50,7 @@ bool session_takes(const Session *s, OpId op)
 {
     assert(op < N_OPS);
     if (s->is_fixed_point && !strcmp(op_c(op), "attention"))
-        return false; /* its products and its softmax are taken one by one */
+        return false; /* decompose expands it; there are kernels for its products and softmax */
     return s->tail->takes(&op_info[op]) && !(s->lacks && s->lacks[op]);
 }
 

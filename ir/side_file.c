@@ -1,5 +1,5 @@
-/* side_file.c -- the bytes that lie in no model file: what
- * the compiler made, named "-" in texts. */
+/* side_file.c -- the bytes that the compiler made, which lie in no file of the model.  A textual
+ * program calls the file that holds them "-". */
 #include "ir/ir.h"
 #include <stdlib.h>
 #include <string.h>

@@ -32,14 +32,14 @@ struct Expr {
     Term term[]; /* ascending by factors, no two with the same */
 };
 
-typedef struct Sum { /* an expression in the making */
+typedef struct Sum { /* an expression that is being built */
     int64_t constant;
     int n;
     bool bad;
     Term term[MAX_TERMS];
 } Sum;
 
-/* An empty sum, which no program makes, because an integer is a size without an expression. */
+/* DIM_BAD is an empty sum.  No other size is, because an integer has no expression. */
 static const Expr bad = {.constant = INT64_MIN};
 const Dim DIM_BAD = {&bad, 0};
 
