@@ -9,23 +9,21 @@
 #include "partition/internal.h"
 #include "ir/session.h"
 
-enum { CROSSINGS = 2 /* that cost one call */, STEPS_OF_NODE = 500 };
+enum {
+    CROSSINGS = 2, /* this many values that cross the border cost as much as one call */
+    STEPS_OF_NODE = 500
+};
 
 typedef struct Choice {
     const Split *s;
     const Backend *b;
-    int *at;  /* by node: its number in the cut; NOBODY: it is no candidate */
-    int n, n_aux; /* the numbers of candidates, and of nodes for values after them */
+    int *at;      /* by node: its number in the cut; NOBODY: it is no candidate */
+    int n, n_aux; /* the nodes of the cut: n candidates, then n_aux nodes for values */
     Cut *cut;
 } Choice;
 
-/* Converts seconds to picoseconds, at most those of one second. */
-static int64_t price(double seconds)
-{
-    return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
-}
-
-/* Returns whether v is quantized with dynamic scales.  It is computed where its readers are. */
+/* Returns whether v belongs to a quantization with dynamic scales.  Such a value is computed on the
+ * side of its readers. */
 static bool is_bound(const Value *v)
 {
     static const OpId op[] = {OP_CHOOSE_QPARAMS, OP_CHOOSE_QPARAMS_PER_TOKEN,
@@ -46,7 +44,7 @@ static int place(const Choice *c, int node)
 static int reader(const Choice *c, int i)
 {
     const Node *n = c->s->uses.user[i];
-    return n->n_out ? place(c, c->s->maker[n->out[0]->index]) : NOBODY;
+    return n->n_out ? place(c, c->s->producer[n->out[0]->index]) : NOBODY;
 }
 
 static const Node *sole_reader(const Choice *c, const Value *v)
@@ -56,13 +54,12 @@ static const Node *sole_reader(const Choice *c, const Value *v)
     return u->first[v->index + 1] - at == 1 && !u->escapes[v->index] ? u->user[at] : NULL;
 }
 
-/* Returns whether v lies between a dequantize and a quantize that belong together.  The node there
- * is computed in integers only if nothing is cut off, so v must not cross; integers themselves may.
- */
+/* Returns whether v lies between a dequantize and a quantize that belong together.  The node
+ * between them is computed in integers only if all three are on one side, so v must not cross. */
 static bool is_in_integers(const Choice *c, const Value *v)
 {
     const Node *next = sole_reader(c, v);
-    if (!v->def || place(c, c->s->maker[v->index]) == NOBODY)
+    if (!v->def || place(c, c->s->producer[v->index]) == NOBODY)
         return false;
     if (v->def->op == OP_DEQUANTIZE_PER_TENSOR) {
         bool all = !c->s->uses.escapes[v->index];
@@ -71,18 +68,18 @@ static bool is_in_integers(const Choice *c, const Value *v)
         return all;
     }
     if (next && (next->op == OP_RELU || next->op == OP_HARDTANH || next->op == OP_CLAMP) &&
-        place(c, c->s->maker[next->out[0]->index]) != NOBODY)
+        place(c, c->s->producer[next->out[0]->index]) != NOBODY)
         next = sole_reader(c, next->out[0]);
     return next && next->op == OP_QUANTIZE_PER_TENSOR &&
-           place(c, c->s->maker[next->out[0]->index]) != NOBODY;
+           place(c, c->s->producer[next->out[0]->index]) != NOBODY;
 }
 
 static int64_t crossing(const Choice *c, const Value *v)
 {
     if (is_bound(v) || is_in_integers(c, v))
         return CUT_NEVER;
-    return price((double)type_bytes(v->type) * c->b->cost_of_byte +
-                 c->b->call_cost / (double)CROSSINGS);
+    return cut_picoseconds((double)type_bytes(v->type) * c->b->cost_of_byte +
+                           c->b->call_cost / (double)CROSSINGS);
 }
 
 static int or_source(int at, int n_all)
@@ -97,11 +94,12 @@ static bool may_cross(const Choice *c, const Value *v, int made)
     bool inside = made != NOBODY;
     for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++)
         inside = inside || reader(c, i) != NOBODY;
-    return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_goes_along(v);
+    return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_is_from_constants(v);
 }
 
-/* `in` is on the sink's side as soon as one reader is, and `out` is on the source's side as soon as
- * one reader is.  So each direction is paid for once. */
+/* Adds two nodes for a value.  `in` is on the sink's side if any reader is, and `out` is on the
+ * source's side if any reader is.  So the value costs its crossing once per direction, however many
+ * readers it has. */
 static void add_value(Choice *c, const Value *v, int made, int n_all, int *aux)
 {
     int64_t cost = crossing(c, v);
@@ -128,7 +126,7 @@ static void each_value(Choice *c, int n_all)
         for (int k = 0; k < s->node[i]->n_in + s->node[i]->n_out; k++) {
             int n_in = s->node[i]->n_in;
             const Value *v = k < n_in ? s->node[i]->in[k] : s->node[i]->out[k - n_in];
-            int made = place(c, s->maker[v->index]);
+            int made = place(c, s->producer[v->index]);
             if (seen[v->index] || v->type.is_none || !may_cross(c, v, made))
                 continue;
             seen[v->index] = true;
@@ -146,9 +144,9 @@ static void add_times(Choice *c, int n_all)
             continue;
         double more = node_seconds(c->s->node[i]) - c->b->cost(c->s->node[i]);
         if (more >= 0)
-            cut_edge(c->cut, c->at[i], CUT_SINK(n_all), price(more), 0);
+            cut_edge(c->cut, c->at[i], CUT_SINK(n_all), cut_picoseconds(more), 0);
         else
-            cut_edge(c->cut, CUT_SOURCE(n_all), c->at[i], price(-more), 0);
+            cut_edge(c->cut, CUT_SOURCE(n_all), c->at[i], cut_picoseconds(-more), 0);
     }
 }
 
@@ -169,10 +167,11 @@ static bool *cheapest(Choice *c)
 static bool may_go(const Node *n)
 {
     return n->n_out && !op_has_regions(n->op) && node_is_pure(n) &&
-           !value_goes_along(n->out[0]);
+           !value_is_from_constants(n->out[0]);
 }
 
-/* Notes why nobody takes a node; of several backends each is named with its reason. */
+/* Records why no backend takes a node.  If there are several backends, each is named with its
+ * reason. */
 static void refuse(Split *s, int i, const Backend *b, Refusal r)
 {
     Refusal *all = &s->refusal[i];

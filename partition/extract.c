@@ -3,7 +3,7 @@
 
 /* Returns whether v is computed from constants alone, such as a weight that is stored as integers.
  * fold_constants has left these nodes, so that the weights stay small until they are read. */
-bool value_goes_along(const Value *v)
+bool value_is_from_constants(const Value *v)
 {
     const Node *n = v->def;
     if (!n || !n->n_in || n->n_out != 1 || !type_is_static(v->type) ||
@@ -13,7 +13,7 @@ bool value_goes_along(const Value *v)
     for (int i = 0; i < n->n_in; i++) {
         const State *s = n->in[i]->state;
         if (s ? s->kind == ST_MUTABLE || s->kind == ST_BLOB || !s->data || n->in[i]->type.stride
-              : !value_goes_along(n->in[i]))
+              : !value_is_from_constants(n->in[i]))
             return false;
     }
     return true;
@@ -29,7 +29,7 @@ static void add_member(Members *m, Node *n, Value **seen, Arena *tmp)
 {
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i];
-        if (!seen[v->index] && value_goes_along(v)) {
+        if (!seen[v->index] && value_is_from_constants(v)) {
             seen[v->index] = v;
             add_member(m, v->def, seen, tmp);
         }
@@ -37,8 +37,8 @@ static void add_member(Members *m, Node *n, Value **seen, Arena *tmp)
     PUSH(tmp, m->item, m->n, n);
 }
 
-/* Returns the nodes and the constant nodes that they read.  `inner` is the same afterwards as
- * before. */
+/* Returns the nodes and the constant nodes that they read.  Uses `inner` to mark values, and
+ * removes the marks again. */
 static Members with_weights(Node **member, int n, Value **inner, Arena *tmp)
 {
     Members all = {NULL, 0};

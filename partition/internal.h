@@ -7,7 +7,7 @@
 
 /* -- choose.c ---------------------------------------------------------------------------- */
 
-enum { NOBODY = -1 };
+enum { NOBODY = -1 }; /* stands for no node, no region and no backend */
 
 /* A graph whose nodes are assigned to backends.  Node indices count in the order of the graph. */
 typedef struct Split {
@@ -18,7 +18,7 @@ typedef struct Split {
     int n;
     Node **node;
     int *taker;          /* by node: the index of its backend in the session's chain, or NOBODY */
-    int *maker;          /* by value index: the node that computes it, or NOBODY */
+    int *producer;       /* by value index: the node that computes it, or NOBODY */
     int *level, *region; /* by node; the region may be NOBODY */
     int n_regions;
     Refusal *refusal; /* by node, for those that no backend takes */
@@ -31,7 +31,7 @@ void choose_takers(Split *s);
 
 /* Returns whether v is computed from constants alone.  Each region that reads it then has a
  * copy. */
-bool value_goes_along(const Value *v);
+bool value_is_from_constants(const Value *v);
 
 /* Makes one call of the backend for neighbouring nodes of the graph.  The nodes stay; nobody
  * reads them after graph_replace was called with `with`.  `inner` is that of outline_start.

@@ -33,22 +33,23 @@ const Backend *backend_find(const char *name, size_t len)
 /* -- levels ---------------------------------------------------------------------------------- */
 
 /* Returns whether a node may need a size that an earlier node defines. */
-static bool asks_sizes(const Node *n)
+static bool needs_sizes(const Node *n)
 {
-    bool asks = node_reads_symbols(n);
-    for (int i = 0; i < n->n_out && !asks; i++)
-        asks = !type_is_static(n->out[i]->type);
-    return asks;
+    bool needs = node_reads_symbols(n);
+    for (int i = 0; i < n->n_out && !needs; i++)
+        needs = !type_is_static(n->out[i]->type);
+    return needs;
 }
 
-/* Computes levels.  `told` is the level of the nodes so far that define or check sizes. */
+/* Computes levels.  sizes_level is the highest level so far of a node that defines or checks sizes:
+ * a later node that needs sizes has at least this level. */
 static void set_levels(Split *s)
 {
-    int told = 0;
+    int sizes_level = 0;
     for (int i = 0; i < s->n; i++) {
-        int level = told && asks_sizes(s->node[i]) ? told : 0;
+        int level = sizes_level && needs_sizes(s->node[i]) ? sizes_level : 0;
         for (int k = 0; k < s->node[i]->n_in; k++) {
-            int from = s->maker[s->node[i]->in[k]->index];
+            int from = s->producer[s->node[i]->in[k]->index];
             if (from == NOBODY)
                 continue;
             assert(from < i); /* nodes come after what they read */
@@ -57,8 +58,8 @@ static void set_levels(Split *s)
             level = least > level ? least : level;
         }
         s->level[i] = level;
-        if (!node_is_pure(s->node[i]) && level > told)
-            told = level;
+        if (!node_is_pure(s->node[i]) && level > sizes_level)
+            sizes_level = level;
     }
 }
 
@@ -101,7 +102,7 @@ static void set_regions(Split *s, const Key *key)
 
 static int region_of_value(const Split *s, const Value *v)
 {
-    return s->maker[v->index] == NOBODY ? NOBODY : s->region[s->maker[v->index]];
+    return s->producer[v->index] == NOBODY ? NOBODY : s->region[s->producer[v->index]];
 }
 
 /* Returns whether v leaves its region: a node of another region, or a node without a backend, reads
@@ -154,7 +155,7 @@ static void add_inputs(const Split *s, RegionReport *r, int i, int *seen)
     const Node *n = s->node[i];
     for (int k = 0; k < n->n_in; k++) {
         const Value *v = n->in[k];
-        bool is_const = (v->state && v->state->kind != ST_MUTABLE) || value_goes_along(v);
+        bool is_const = (v->state && v->state->kind != ST_MUTABLE) || value_is_from_constants(v);
         if (is_const || region_of_value(s, v) == s->region[i] || seen[v->index] == s->region[i] + 1)
             continue;
         seen[v->index] = s->region[i] + 1;
@@ -208,13 +209,13 @@ static Split split_new(Graph *g, Arena *tmp)
     s.level = NEW(tmp, int, n);
     s.region = NEW(tmp, int, n);
     s.refusal = NEW(tmp, Refusal, n);
-    s.maker = NEW(tmp, int, n_values);
-    memset(s.maker, 0xff, n_values * sizeof *s.maker);
+    s.producer = NEW(tmp, int, n_values);
+    memset(s.producer, 0xff, n_values * sizeof *s.producer);
     int i = 0;
     for (Node *at = g->first; at; at = at->next, i++) {
         s.node[i] = at;
         for (int k = 0; k < at->n_out; k++)
-            s.maker[at->out[k]->index] = i;
+            s.producer[at->out[k]->index] = i;
     }
     choose_takers(&s);
     return s;
@@ -237,8 +238,8 @@ static void report(const Split *s, RegionReport *r, const char *method)
     PartitionReport *to = s->p->session->partition;
     for (int i = 0; i < s->n; i++) {
         const Node *n = s->node[i];
-        if (n->n_out && value_goes_along(n->out[0]))
-            continue; /* in the regions that read it */
+        if (n->n_out && value_is_from_constants(n->out[0]))
+            continue; /* each region that reads it has a copy */
         to->n_nodes++;
         if (s->region[i] == NOBODY)
             report_rejected(s, i, method);
@@ -266,7 +267,7 @@ static bool extract_all(Split *s, const Key *key, RegionReport *of, Diag *d)
     for (int i = 0; i < s->n; i++)
         order[i] = s->node[key[i].at];
     for (int i = 0; i < n_values; i++)
-        region_of[i] = s->maker[i] == NOBODY ? NOBODY : s->region[s->maker[i]];
+        region_of[i] = s->producer[i] == NOBODY ? NOBODY : s->region[s->producer[i]];
     graph_reorder(g, order, s->n);
     for (int i = 0, n; i < s->n; i += n) {
         int region = s->region[key[i].at];

@@ -1,5 +1,5 @@
-/* attention.c -- scaled dot product attention as products and a softmax, head by head where all
- * scores at once would not stay in cache.
+/* attention.c -- lowers scaled dot product attention to products and a softmax.  If the scores of
+ * all heads would not stay in cache, it lowers one head after the other.
  *
  * XNNPACK's softmax cannot handle a row without a key.  Pass pack_heads has made sure that every
  * mask leaves at least one key to each row. */
@@ -34,9 +34,9 @@ static uint32_t product(Lower *w, uint32_t a, uint32_t b, uint32_t flags)
     const XValue *by = &w->x.value[b];
     int columns = by->rank - (flags & FLAG_TRANSPOSE ? 2 : 1);
     v.dim[v.rank - 1] = by->dim[columns];
-    v.is_open[v.rank - 1] = by->is_open[columns];
+    v.is_symbolic[v.rank - 1] = by->is_symbolic[columns];
     uint32_t out = x_binary(w, XNN_BATCH_MATMUL, a, b, x_sized(w, &v));
-    x_u32(x_maker(w, out), 3, flags);
+    x_u32(x_producer(w, out), 3, flags);
     return out;
 }
 

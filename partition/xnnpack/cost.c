@@ -63,7 +63,7 @@ double xnn_cost_integers(const Node *n, unsigned spec)
 }
 
 /* Returns the seconds in which v is quantized or dequantized.  If scales are computed at run time,
- * the rows are read once more before. */
+ * the rows are read once more for them. */
 double xnn_cost_convert(const Value *v, unsigned spec)
 {
     const double elements = (double)type_numel(v->type);

@@ -36,7 +36,7 @@ static bool read_conv(const Node *n, Filter *c)
 /* Returns whether t is an image, or a signal that can be reshaped to an image and back. */
 static bool fits_image(Type t, Refusal *r)
 {
-    return t.rank == 4 || xnn_open_sizes(t, 0) < 2 ||
+    return t.rank == 4 || xnn_symbolic_sizes(t, 0) < 2 ||
            xnn_no(r, "both the batch and the length of its signals are known only at run time",
                   "export with one of them fixed");
 }
@@ -175,7 +175,7 @@ static int64_t taken(int64_t *pad)
     return n;
 }
 
-/* Returns whether the part meets nothing but padding, on images of this size. */
+/* Returns whether the windows of the part contain nothing but padding, on images of this size. */
 static bool is_outside(const Filter *part, int axis, int64_t size)
 {
     int64_t before = part->of.pad[axis], after = part->after[axis];
@@ -206,7 +206,7 @@ static XWeight part_data(Lower *w, const XWeight *whole, const Filter *c, int ax
 
 /* Computes a convolution as a sum of convolutions with smaller windows.  With more than TAPS
  * elements XNNPACK would multiply matrices of one column each, which is many times slower.  At
- * least one of the windows meets the image. */
+ * least one of the windows contains elements of the image. */
 static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint32_t in,
                          uint32_t bias, const XValue *image, int axis, int64_t n)
 {
@@ -229,8 +229,9 @@ static uint32_t in_parts(Lower *w, const Filter *c, const XWeight *weight, uint3
 static XValue image_sizes(const XValue *v)
 {
     return v->rank == 4 ? *v
-                        : (XValue){.rank = 4, .dim = {v->dim[0], 1, v->dim[1], v->dim[2]},
-                                   .is_open = {v->is_open[0], false, v->is_open[1]}};
+                        : (XValue){.rank = 4,
+                                   .dim = {v->dim[0], 1, v->dim[1], v->dim[2]},
+                                   .is_symbolic = {v->is_symbolic[0], false, v->is_symbolic[1]}};
 }
 
 static uint32_t as_image(Lower *w, uint32_t id)
@@ -248,7 +249,7 @@ void xnn_lower_conv(Lower *w, const Node *n)
     uint32_t in = as_image(w, x_use(w, arg_value(n, "input"), CHANNELS_LAST)), out;
     XWeight weight = filter_data(w, n, &c, in);
     XValue last = x_sizes(v->type, CHANNELS_LAST), image = image_sizes(&last);
-    bool may_part = x_is_real(weight.dtype) && !xnn_open_sizes(c.of.x->type, 2);
+    bool may_part = x_is_real(weight.dtype) && !xnn_symbolic_sizes(c.of.x->type, 2);
     int64_t parts = may_part ? parts_of(&c, &axis) : 1;
     if (parts > 1) {
         uint32_t bias = x_bias(w, arg_value(n, "bias"), in, XNN_NONE);
@@ -334,7 +335,7 @@ static bool read_pool(const Node *n, Windows *w)
     const Pool *p = &w->of;
     if (!pool_read(n, &w->of) || p->x->type.rank != 4 || !are_fields(p->kernel) ||
         !are_fields(p->pad) || !are_fields(p->dilation) || !are_fields(p->stride) ||
-        (p->rounds_up && xnn_open_sizes(p->x->type, 2)))
+        (p->rounds_up && xnn_symbolic_sizes(p->x->type, 2)))
         return false;
     pad_after(n, w);
     return true;
@@ -387,8 +388,8 @@ void xnn_lower_max_pool(Lower *w, const Node *n)
     pool(w, XNN_MAX_POOL, &p, in, x_result(w, n->out[0], CHANNELS_LAST));
 }
 
-/* Makes a pool of one element, which takes every stride-th one: XNNPACK has no such pool, but a
- * convolution does the same. */
+/* Lowers a pool with a window of one element, which takes every stride-th element.  XNNPACK has no
+ * such pool, but a convolution does the same. */
 static void steps(Lower *w, const Node *n, const Windows *p, uint32_t in)
 {
     uint32_t channels = (uint32_t)xnn_size(p->of.x, 1);
@@ -447,8 +448,8 @@ void xnn_lower_amax(Lower *w, const Node *n)
 
 /* -- resizing -------------------------------------------------------------------------------- */
 
-/* Returns whether the given factors equal the ratios of the sizes: torch steps by factors,
- * XNNPACK by sizes. */
+/* Returns whether the given factors equal the ratios of the sizes.  Torch computes positions from
+ * the factors, XNNPACK from the sizes. */
 static bool factors_give_sizes(const Resize *z, const Node *n)
 {
     bool ok = true;
@@ -478,8 +479,8 @@ void xnn_lower_bilinear(Lower *w, const Node *n)
     x_u32(x, 4, arg_bool(n, "align_corners") ? FLAG_ALIGN_CORNERS : 0);
 }
 
-/* Returns whether each element is repeated as often as every other: torch computes in floats which
- * one is nearest. */
+/* Returns whether all elements along the axis are repeated equally often.  Torch finds the nearest
+ * element with floats, so rounding could make some of them occur more often. */
 static bool repeats_evenly(const Node *n, int axis)
 {
     int64_t in = xnn_size(arg_value(n, "input"), axis), out = xnn_size(n->out[0], axis),
@@ -509,8 +510,9 @@ void xnn_lower_nearest(Lower *w, const Node *n)
     uint32_t in = x_use(w, arg_value(n, "input"), CHANNELS_LAST);
     XValue v = w->x.value[in], out = x_sizes(n->out[0]->type, CHANNELS_LAST);
     uint32_t times[6] = {1, 1, out.dim[1] / v.dim[1], 1, out.dim[2] / v.dim[2], 1};
-    XValue apart = {.rank = 6, .dim = {v.dim[0], v.dim[1], 1, v.dim[2], 1, v.dim[3]},
-                    .is_open = {v.is_open[0]}};
+    XValue apart = {.rank = 6,
+                    .dim = {v.dim[0], v.dim[1], 1, v.dim[2], 1, v.dim[3]},
+                    .is_symbolic = {v.is_symbolic[0]}};
     in = x_reshape(w, in, &apart);
     apart.dim[2] = times[2];
     apart.dim[4] = times[4];

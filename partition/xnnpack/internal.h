@@ -15,14 +15,14 @@ typedef struct XValue {
     XnnType dtype;
     int rank;
     uint32_t dim[XNN_MAX_RANK];  /* at the upper bounds */
-    bool is_open[XNN_MAX_RANK];  /* sizes that calls decide */
-    bool is_number;              /* a tensor without axes */
-    uint32_t flags, external; /* external: position among the call's arguments, or XNN_NONE */
-    int constant;             /* row of the constants, from 1; 0: none */
+    bool is_symbolic[XNN_MAX_RANK]; /* the size may differ from call to call */
+    bool is_number;                 /* the tensor has no axes */
+    uint32_t flags, external; /* external: its position among the call's arguments, or XNN_NONE */
+    int constant;             /* its row of the constants, from 1 on; 0: it is no constant */
     XnnQuant quant;
-    double scale;                /* of a tensor */
+    double scale; /* the one scale of the tensor */
     int zero;
-    int scales, n_scales;        /* row of the constants; of channels or groups */
+    int scales, n_scales; /* the row of the constants with the scales of channels or groups */
     int channel_axis, group;
 } XValue;
 
@@ -44,7 +44,7 @@ typedef struct XNode {
     XnnKind kind;
     int n_fields;
     XField field[XNN_MAX_FIELDS];
-    uint32_t output;     /* its result, or the first of several */
+    uint32_t output;     /* its result, or the first of several results */
     uint32_t handle;     /* for profiles: the node of the region that it was made for */
     bool has_range;
     float min, max;

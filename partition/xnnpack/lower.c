@@ -37,8 +37,8 @@ size_t x_real_size(XnnType t)
     return t == XNN_F16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-/* A tensor without axes becomes one with an axis of size 1.  As an input it has no axes at run time
- * either. */
+/* Returns the sizes of a type in a layout.  A tensor without axes becomes one with an axis of
+ * size 1. */
 XValue x_sizes(Type t, Layout l)
 {
     int axis[XNN_MAX_RANK];
@@ -47,7 +47,7 @@ XValue x_sizes(Type t, Layout l)
     axes_of(t.rank, l, axis);
     for (int i = 0; i < t.rank; i++) {
         v.dim[i] = (uint32_t)dim_upper(t.dim[axis[i]]);
-        v.is_open[i] = t.dim[axis[i]].expr != NULL;
+        v.is_symbolic[i] = t.dim[axis[i]].expr != NULL;
     }
     return v;
 }
@@ -96,7 +96,7 @@ uint32_t x_result(Lower *w, const Value *v, Layout l)
 
 bool x_has(const Lower *w, const Value *v, Layout l)
 {
-    v = x_behind(w, v);
+    v = x_before_dequantize(w, v);
     return w->id[plain_rank(v, l)][v->index] != XNN_NONE;
 }
 
@@ -107,15 +107,15 @@ XNode *x_node(Lower *w, XnnKind kind, uint32_t output)
     XNode n = {.kind = kind, .output = output, .handle = w->at};
     assert(output < (uint32_t)w->x.n_values);
     PUSH(w->x.arena, w->x.node, w->x.n_nodes, n);
-    while (w->n_makers <= (int)output)
-        PUSH(w->tmp, w->maker, w->n_makers, -1);
-    w->maker[output] = w->x.n_nodes - 1;
+    while (w->n_producers <= (int)output)
+        PUSH(w->tmp, w->producer, w->n_producers, -1);
+    w->producer[output] = w->x.n_nodes - 1;
     return &w->x.node[w->x.n_nodes - 1];
 }
 
-XNode *x_maker(Lower *w, uint32_t id)
+XNode *x_producer(Lower *w, uint32_t id)
 {
-    int i = (int)id < w->n_makers ? w->maker[id] : -1;
+    int i = (int)id < w->n_producers ? w->producer[id] : -1;
     return i < 0 ? NULL : &w->x.node[i];
 }
 
@@ -174,24 +174,24 @@ void x_range(XNode *n, double min, double max)
 /* Views the bytes of `in` under other sizes.  A reshape of a reshape becomes one reshape. */
 uint32_t x_reshape(Lower *w, uint32_t in, const XValue *like)
 {
-    const XNode *from = x_maker(w, in);
+    const XNode *from = x_producer(w, in);
     if (from && from->kind == XNN_RESHAPE)
         in = from->field[2].u;
     const XValue *v = &w->x.value[in];
     size_t rank = (size_t)like->rank;
     if (v->rank == like->rank && v->is_number == like->is_number &&
         !memcmp(v->dim, like->dim, rank * sizeof *v->dim) &&
-        !memcmp(v->is_open, like->is_open, rank * sizeof *v->is_open))
+        !memcmp(v->is_symbolic, like->is_symbolic, rank * sizeof *v->is_symbolic))
         return in;
     XValue to = *v;
     uint32_t dim[XNN_MAX_RANK];
     to.rank = like->rank;
     to.is_number = like->is_number;
     memcpy(to.dim, like->dim, sizeof to.dim);
-    memcpy(to.is_open, like->is_open, sizeof to.is_open);
+    memcpy(to.is_symbolic, like->is_symbolic, sizeof to.is_symbolic);
     uint32_t out = x_sized(w, &to);
     for (int i = 0; i < like->rank; i++)
-        dim[i] = like->is_open[i] ? 0 : like->dim[i]; /* 0: the remaining elements decide */
+        dim[i] = like->is_symbolic[i] ? 0 : like->dim[i]; /* 0: the remaining elements decide */
     XNode *n = x_node(w, XNN_RESHAPE, out);
     x_u32(n, 0, (uint32_t)rank);
     x_dims(n, 1, dim, (int)rank);
@@ -318,7 +318,7 @@ static bool is_only_reshape(const XValue *v, Layout to)
     int64_t channels = v->dim[to == AS_IS ? v->rank - 1 : 1], space = 1;
     for (int i = 1; i < v->rank; i++) {
         space *= v->dim[i];
-        if (v->is_open[i])
+        if (v->is_symbolic[i])
             return false;
     }
     return channels == 1 || space == channels;
@@ -335,7 +335,7 @@ static uint32_t relaid(Lower *w, uint32_t in, Layout to)
     const int *perm = to == CHANNELS_LAST ? axis : back;
     for (int i = 0; i < v.rank; i++) {
         moved.dim[i] = v.dim[perm[i]];
-        moved.is_open[i] = v.is_open[perm[i]];
+        moved.is_symbolic[i] = v.is_symbolic[perm[i]];
     }
     return is_only_reshape(&v, to) ? x_reshape(w, in, &moved) : x_transpose(w, in, perm);
 }
@@ -343,7 +343,7 @@ static uint32_t relaid(Lower *w, uint32_t in, Layout to)
 uint32_t x_use(Lower *w, const Value *v, Layout l)
 {
     l = plain_rank(v, l);
-    v = w->integers ? x_behind(w, v) : v;
+    v = w->integers ? x_before_dequantize(w, v) : v;
     uint32_t *id = &w->id[l][v->index];
     if (*id == XNN_NONE && !v->state && w->id[!l][v->index] == XNN_NONE)
         x_make(w, v, l);
@@ -381,7 +381,7 @@ static void define_outputs(Lower *w)
 {
     for (int i = 0; i < w->body->n_out; i++) {
         uint32_t id = x_use(w, w->body->out[i], AS_IS);
-        if (w->x.value[id].flags || w->x.value[id].constant || !x_maker(w, id))
+        if (w->x.value[id].flags || w->x.value[id].constant || !x_producer(w, id))
             id = x_copy(w, id);
         w->x.value[id].flags = XNN_IS_OUTPUT;
         w->x.value[id].external = (uint32_t)w->x.n_externals++;

@@ -4,7 +4,7 @@
 
 #include "partition/xnnpack/internal.h"
 
-/* The layout of a value: as in the graph, or with axis 1 as the last axis. */
+/* The layout of a value is that of the graph, or has axis 1 as the last axis. */
 typedef enum Layout { AS_IS, CHANNELS_LAST } Layout;
 
 typedef struct Lower {
@@ -15,12 +15,12 @@ typedef struct Lower {
     XGraph x;
     Uses uses;
     uint32_t *id[2]; /* by layout and value index: the XNNPACK value; XNN_NONE: not made yet */
-    int *maker;      /* by XNNPACK value: the node that computes it, or -1 */
-    int n_makers;
-    uint32_t at;     /* the number in the body of the node that is lowered */
+    int *producer;   /* by XNNPACK value: the node that computes it, or -1 */
+    int n_producers;
+    uint32_t at;   /* the number of the current node in the body */
     bool integers; /* the current node computes with integers */
-    XnnType real;   /* the floats of the current node: XNN_F32 or XNN_F16 */
-    bool *done;    /* by value index: its node was lowered as a part of another one */
+    XnnType real;  /* the type of the current node's floats: XNN_F32 or XNN_F16 */
+    bool *done;    /* by value index: its node was lowered as a part of another node */
 } Lower;
 
 void axes_of(int rank, Layout l, int *axis);
@@ -34,7 +34,7 @@ uint32_t x_use(Lower *w, const Value *v, Layout l);
 Layout x_prefers(const Lower *w, const Node *n);
 
 XNode *x_node(Lower *w, XnnKind kind, uint32_t output); /* valid until the next one is made */
-XNode *x_maker(Lower *w, uint32_t id);
+XNode *x_producer(Lower *w, uint32_t id);
 void x_u32(XNode *n, int slot, uint32_t v);
 void x_id(XNode *n, int slot, uint32_t id); /* of a value, or XNN_NONE */
 void x_f32(XNode *n, int slot, double v);
@@ -83,7 +83,7 @@ typedef struct XIntegers {
 bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out);
 void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to);
 
-const Value *x_behind(const Lower *w, const Value *v);
+const Value *x_before_dequantize(const Lower *w, const Value *v);
 void x_make(Lower *w, const Value *v, Layout l);
 void x_declare_input(Lower *w, const Value *v, uint32_t id);
 const float *x_floats(Lower *w, const Value *v); /* the floats of a weight */

@@ -5,7 +5,7 @@
 
 bool xnn_takes_view(const Node *n, Refusal *r)
 {
-    return xnn_open_sizes(n->out[0]->type, 0) < 2 ||
+    return xnn_symbolic_sizes(n->out[0]->type, 0) < 2 ||
            xnn_no(r, "two or more of its sizes are known only at run time; XNNPACK can find one",
                   "export with all sizes but one fixed");
 }
@@ -109,7 +109,7 @@ uint32_t x_slice(Lower *w, uint32_t in, int axis, int64_t from, int64_t n)
     uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, XNN_SLICE, out);
     for (int i = 0; i < v.rank; i++)
-        v.dim[i] = v.is_open[i] ? 0 : v.dim[i]; /* 0: the size follows from the others */
+        v.dim[i] = v.is_symbolic[i] ? 0 : v.dim[i]; /* 0: the size follows from the others */
     x_u32(x, 0, (uint32_t)v.rank);
     x_dims(x, 1, at, v.rank);
     x_dims(x, 2, v.dim, v.rank);

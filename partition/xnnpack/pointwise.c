@@ -164,7 +164,7 @@ void xnn_lower_hardsigmoid(Lower *w, const Node *n)
     uint32_t sixth = times(w, in, 1.0 / 6);
     uint32_t out = x_result(w, n->out[0], l);
     x_binary(w, XNN_ADD, sixth, x_number(w, 0.5), out);
-    x_range(x_maker(w, out), 0, 1);
+    x_range(x_producer(w, out), 0, 1);
 }
 
 void xnn_lower_leaky_relu(Lower *w, const Node *n)
@@ -215,7 +215,7 @@ bool xnn_takes_clamp(const Node *n, Refusal *r)
  * else NULL. */
 static XNode *clamps_itself(Lower *w, const Value *v, uint32_t in)
 {
-    XNode *from = x_maker(w, in);
+    XNode *from = x_producer(w, in);
     if (!from || !from->has_range || from->min != -INFINITY || from->max != INFINITY ||
         w->uses.first[v->index + 1] - w->uses.first[v->index] != 1 || w->uses.escapes[v->index])
         return NULL;
@@ -236,6 +236,6 @@ void xnn_lower_clamp(Lower *w, const Node *n)
     }
     uint32_t out = x_result(w, n->out[0], l);
     x_unary(w, XNN_CLAMP, in, out);
-    x_range(x_maker(w, out), c.lo, c.hi);
+    x_range(x_producer(w, out), c.lo, c.hi);
 }
 

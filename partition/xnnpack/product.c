@@ -78,7 +78,7 @@ bool xnn_takes_mean(const Node *n, Refusal *r)
     Reduce sums;
     if (xnn_is_mean_of_space(n))
         return true;
-    return (reduce_read(n, &sums) && sums.axes && !xnn_open_sizes(sums.x->type, 1) &&
+    return (reduce_read(n, &sums) && sums.axes && !xnn_symbolic_sizes(sums.x->type, 1) &&
             !(sums.axes & 1 && sums.x->type.dim[0].expr)) ||
            xnn_no(r, "it normalizes no axes, or axes of open sizes, or such axes come before them",
                   "name the axes, and export with all sizes but the first fixed");
@@ -100,7 +100,7 @@ static void mean_of_space(Lower *w, const Node *n)
     uint32_t in = x_use(w, arg_value(n, "self"), CHANNELS_LAST);
     XValue v = w->x.value[in];
     v.dim[1] = v.dim[2] = 1;
-    v.is_open[1] = v.is_open[2] = false;
+    v.is_symbolic[1] = v.is_symbolic[2] = false;
     uint32_t out = x_sized(w, &v);
     XNode *x = x_node(w, XNN_GLOBAL_POOL, out);
     x_id(x, 0, in);

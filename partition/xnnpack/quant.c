@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* -- questions ------------------------------------------------------------------------------- */
+/* -- reading qparams -------------------------------------------------------------------------- */
 
 /* Returns whether n makes i8 of floats, or floats of i8, with one known scale. */
 static bool is_static(const Node *n, QParams *p)
@@ -25,7 +25,7 @@ static bool is_static(const Node *n, QParams *p)
 
 static bool is_static_dequantize(const Value *v, QParams *p)
 {
-    return is_static(v->def, p) && p->undoes && !value_goes_along(v);
+    return is_static(v->def, p) && p->undoes && !value_is_from_constants(v);
 }
 
 static bool is_static_quantize(const Node *n, QParams *p)
@@ -35,7 +35,7 @@ static bool is_static_quantize(const Node *n, QParams *p)
 
 bool xnn_is_weight(const Value *v)
 {
-    return xnn_is_constant(v) || value_goes_along(v);
+    return xnn_is_constant(v) || value_is_from_constants(v);
 }
 
 /* Weights as integers with scales.  They come from a dequantize, perhaps with a view after it, or
@@ -123,7 +123,7 @@ static bool is_int4(const Ints *k)
     int64_t i = 0;
     if (k->group % 32 || k->of.lo < -8 || k->of.hi > 7)
         return false;
-    for (; i + 8 <= n; i += 8) { /* adds 8 to each byte, whose high bits then are 0 */
+    for (; i + 8 <= n; i += 8) { /* adds 8 to each byte: -8 to 7 become 0 to 15 */
         memcpy(&v, q + i, sizeof v);
         beyond |= (((v & low) + eight) ^ (v & ~low)) & 0xf0f0f0f0f0f0f0f0;
     }
@@ -132,9 +132,9 @@ static bool is_int4(const Ints *k)
     return !beyond;
 }
 
-/* -- who takes what -------------------------------------------------------------------------- */
+/* -- which nodes XNNPACK takes ---------------------------------------------------------------- */
 
-static bool is_choice(OpId op)
+static bool is_choose_qparams(OpId op)
 {
     return op == OP_CHOOSE_QPARAMS || op == OP_CHOOSE_QPARAMS_PER_TOKEN;
 }
@@ -148,17 +148,19 @@ static bool is_dynamic(const Node *n, bool undoes, QParams *q)
 bool xnn_is_quant(const Node *n)
 {
     QParams q;
-    return is_choice(n->op) || (qparams_read(n, &q) && q.kind != Q_CHANNEL);
+    return is_choose_qparams(n->op) || (qparams_read(n, &q) && q.kind != Q_CHANNEL);
 }
 
 /* Returns the choose_qparams node whose scale and zero point n reads. */
-static const Node *choice_of(const Node *n)
+static const Node *choose_qparams_of(const Node *n)
 {
     QParams q;
-    if (is_choice(n->op))
+    if (is_choose_qparams(n->op))
         return n;
     const Node *c = qparams_read(n, &q) && q.scales ? q.scales->def : NULL;
-    return c && is_choice(c->op) && c->out[0] == q.scales && c->out[1] == q.zeros ? c : NULL;
+    if (!c || !is_choose_qparams(c->op))
+        return NULL;
+    return c->out[0] == q.scales && c->out[1] == q.zeros ? c : NULL;
 }
 
 /* Returns the value that was quantized at run time, and dequantized, to become v; NULL: there is
@@ -168,15 +170,15 @@ static const Value *dynamic_source(const Value *v)
     QParams from, to;
     if (!is_dynamic(v->def, true, &from) || !is_dynamic(from.x->def, false, &to))
         return NULL;
-    const Node *c = choice_of(v->def);
-    return c && c == choice_of(from.x->def) && c->in[0] == to.x ? to.x : NULL;
+    const Node *c = choose_qparams_of(v->def);
+    return c && c == choose_qparams_of(from.x->def) && c->in[0] == to.x ? to.x : NULL;
 }
 
 static bool has_dynamic_weight(const Node *n, const Value *v)
 {
     Ints k;
     return n->op == OP_LINEAR && arg_value(n, "input") == v && arg_value(n, "weight") != v &&
-           value_goes_along(arg_value(n, "weight")) && ints_of(arg_value(n, "weight"), &k) &&
+           value_is_from_constants(arg_value(n, "weight")) && ints_of(arg_value(n, "weight"), &k) &&
            k.of.axis <= 0 && (!k.group || is_int4(&k)) &&
            (!arg_value(n, "bias") || xnn_is_weight(arg_value(n, "bias")));
 }
@@ -206,7 +208,7 @@ static bool is_closed(const Node *c, const Uses *u)
             for (int j = quantizes ? u->first[v->index] : 0;
                  quantizes && j < u->first[v->index + 1]; j++)
                 quantizes = dynamic_source(u->user[j]->out[0]) == arg_value(c, "input");
-            if (choice_of(n) != c ||
+            if (choose_qparams_of(n) != c ||
                 !(quantizes || (v && dynamic_source(v) && only_linears_read(v, u))))
                 return false;
         }
@@ -216,7 +218,7 @@ static bool is_closed(const Node *c, const Uses *u)
            t.dtype == ETC_F32;
 }
 
-/* Returns whether all readers of integers that no lowered node made agree on their scale. */
+/* Returns whether all readers of v agree on its scale: v comes from outside and has none itself. */
 static bool readers_agree(const Value *v, const QParams *p, const Uses *u)
 {
     QParams other;
@@ -230,7 +232,7 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 {
     QParams p, q;
     if (!is_static(n, &p)) {
-        const Node *c = choice_of(n);
+        const Node *c = choose_qparams_of(n);
         return (c && is_closed(c, u)) ||
                xnn_no(r,
                       "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
@@ -248,7 +250,7 @@ bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
            xnn_no(r, "others read its integers with another scale", NULL);
 }
 
-/* -- what is to be had ------------------------------------------------------------------------- */
+/* -- the spec of a node ----------------------------------------------------------------------- */
 
 /* Returns whether the node only moves the integers of its one operand. */
 static bool keeps_integers(const Node *n)
@@ -298,8 +300,9 @@ static void declare(Lower *w, uint32_t id, const QParams *p)
     v->zero = (int)p->zero;
 }
 
-/* Returns the integers behind a dequantize, for nodes that compute with integers. */
-const Value *x_behind(const Lower *w, const Value *v)
+/* Returns the integers that v was dequantized from, if the current node computes with integers or v
+ * has no XNNPACK value yet; else v. */
+const Value *x_before_dequantize(const Lower *w, const Value *v)
 {
     QParams p;
     bool made = w->id[0][v->index] != XNN_NONE || w->id[1][v->index] != XNN_NONE;
@@ -308,7 +311,7 @@ const Value *x_behind(const Lower *w, const Value *v)
 
 /* Evaluates a chain of nodes over constants.  Returns its last result; NULL: a node cannot be
  * evaluated. */
-static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
+static EtcTensor *evaluated(Lower *w, const Value *v, Diag *d)
 {
     if (v->state) {
         EtcTensor *t = NEW(w->tmp, EtcTensor, 1);
@@ -324,7 +327,7 @@ static EtcTensor *computed(Lower *w, const Value *v, Diag *d)
     EtcTensor **out = NEW(w->tmp, EtcTensor *, n->n_out + 1);
     int64_t *symbol = NEW(w->tmp, int64_t, w->body->program->n_syms + 1);
     for (int i = 0; i < n->n_in; i++)
-        if (!(in[i] = computed(w, n->in[i], d)))
+        if (!(in[i] = evaluated(w, n->in[i], d)))
             return NULL;
     return eval_node(n, in, symbol, w->body->program->arena, out, d) ? out[0] : NULL;
 }
@@ -355,7 +358,7 @@ const float *x_floats(Lower *w, const Value *v)
         return widened(w, v);
     if (v->state)
         return state_elements(v->state);
-    EtcTensor *t = computed(w, v, w->d);
+    EtcTensor *t = evaluated(w, v, w->d);
     if (!t)
         w->failed = true;
     return t ? t->data : NEW(w->body->program->arena, float, type_numel(v->type) + 1);
@@ -379,7 +382,7 @@ void x_make(Lower *w, const Value *v, Layout l)
     } else if (is_static_dequantize(v, &p)) {
         uint32_t in = x_use(w, arg_value(v->def, "input"), l);
         x_unary(w, XNN_CONVERT, in, x_result(w, v, l));
-    } else if (value_goes_along(v)) {
+    } else if (value_is_from_constants(v)) {
         XValue like = x_sizes(v->type, AS_IS);
         const State *s = root_of(v);
         x_define(w, v, AS_IS,
@@ -416,7 +419,8 @@ static bool keeps(const Lower *w, uint32_t in, bool is_linear, int out_axis, con
                   Ints *k)
 {
     XnnType t = w->x.value[in].dtype;
-    return value_goes_along(v) && ints_of(v, k) && (k->of.axis < 0 || k->of.axis == out_axis) &&
+    return value_is_from_constants(v) && ints_of(v, k) &&
+           (k->of.axis < 0 || k->of.axis == out_axis) &&
            (k->group ? t == XNN_QDINT8 && is_int4(k) : t != XNN_F32 || is_linear);
 }
 
@@ -562,7 +566,7 @@ static bool products_fit(const Node *n, const QParams *in, const QParams *to)
 {
     Ints k;
     const Value *v = arg_value(n, "weight"), *bias = arg_value(n, "bias");
-    if (!value_goes_along(v) || !ints_of(v, &k) || k.of.axis > 0 || k.group ||
+    if (!value_is_from_constants(v) || !ints_of(v, &k) || k.of.axis > 0 || k.group ||
         (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
         return false;
     int64_t count = k.of.axis < 0 ? 1 : v->type.dim[0].value;
@@ -661,12 +665,12 @@ void xnn_declare_integers(Lower *w, const Node *n, const XIntegers *to)
         while (w->x.value[id].dtype == XNN_F32 ||
                (float)w->x.value[id].scale != (float)p.scale || w->x.value[id].zero != p.zero) {
             declare(w, id, &p);
-            if (!x_maker(w, id) || !is_move(x_maker(w, id)->kind))
+            if (!x_producer(w, id) || !is_move(x_producer(w, id)->kind))
                 break;
-            id = x_maker(w, id)->field[2].u;
+            id = x_producer(w, id)->field[2].u;
         }
-        if (to->clamp && x_maker(w, id) && clamp_read(to->clamp, &clamp))
-            x_range(x_maker(w, id), clamp.lo, clamp.hi);
+        if (to->clamp && x_producer(w, id) && clamp_read(to->clamp, &clamp))
+            x_range(x_producer(w, id), clamp.lo, clamp.hi);
     }
     w->done[to->quantize->out[0]->index] = true;
     if (to->clamp)

@@ -18,7 +18,7 @@ typedef struct Row {
 
 static const Row *row_of(OpId op);
 
-/* -- questions ------------------------------------------------------------------------------- */
+/* -- helpers of the table --------------------------------------------------------------------- */
 
 bool xnn_no(Refusal *r, const char *why, const char *fix)
 {
@@ -27,7 +27,7 @@ bool xnn_no(Refusal *r, const char *why, const char *fix)
 }
 
 /* Returns whether the runtime that p is compiled for has the node. */
-static bool is_there(const Program *p, XnnKind kind)
+static bool runtime_has(const Program *p, XnnKind kind)
 {
     int runtime = p->session->runtime, since = 0;
 #define X(id, major, minor, patch)              \
@@ -69,7 +69,7 @@ int64_t xnn_size(const Value *v, int axis)
     return v->type.dim[axis].value;
 }
 
-int xnn_open_sizes(Type t, int from)
+int xnn_symbolic_sizes(Type t, int from)
 {
     int n = 0;
     for (int i = from; i < t.rank; i++)
@@ -246,7 +246,7 @@ static bool takes_half(const Node *n, Refusal *r)
         return xnn_no(r, "XNNPACK has no such operation in f16, or one less exact than torch's",
                       "export it in float32");
     for (int i = 0; i < n->n_in; i++)
-        if (value_goes_along(n->in[i]))
+        if (value_is_from_constants(n->in[i]))
             return xnn_no(r, "an operand in f16 is computed of constants", "make it a constant");
     if (row_of(n->op)->lower == xnn_lower_clamp) {
         return !clamp_read(n, &c) || half_of((float)c.lo) != half_of((float)c.hi) ||
@@ -336,7 +336,7 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
         return xnn_takes_quant(n, u, r) && takes_bounds(n, r);
     if (!row)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
-    if (!is_there(n->graph->program, row->kind))
+    if (!runtime_has(n->graph->program, row->kind))
         return xnn_no(r, "XNNPACK of the version in --target-runtime has no such node",
                       "ask for a later runtime");
     if (!others_are_unread(n, u))
@@ -348,7 +348,7 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
 void xnn_lower_node(Lower *w, const Node *n)
 {
     XIntegers to;
-    if (w->done[n->out[0]->index] || value_goes_along(n->out[0]))
+    if (w->done[n->out[0]->index] || value_is_from_constants(n->out[0]))
         return;
     if (xnn_is_quant(n)) {
         xnn_lower_quant(w, n);

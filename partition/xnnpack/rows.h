@@ -10,7 +10,7 @@ typedef void XLower(Lower *w, const Node *n);
 bool xnn_no(Refusal *r, const char *why, const char *fix); /* false */
 XnnKind xnn_kind(const Node *n);              /* the kind in its row */
 int64_t xnn_size(const Value *v, int axis); /* a negative axis counts from the end */
-int xnn_open_sizes(Type t, int from); /* how many sizes of axes from `from` on are symbolic */
+int xnn_symbolic_sizes(Type t, int from);   /* how many sizes of axes from `from` on are symbolic */
 int64_t xnn_axis(const Node *n, const char *name, int rank);
 Layout x_layout(const Lower *w, const Node *n); /* that of most operands */
 void x_define_reshaped(Lower *w, const Value *v, uint32_t in);

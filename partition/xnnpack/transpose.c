@@ -1,5 +1,5 @@
-/* transpose.c -- merges two transposes with at most a reshape between them, and removes the nodes
- * that are unused then.
+/* transpose.c -- merges two transposes that have at most a reshape between them, and removes the
+ * nodes that are then unused.
  *
  * Axes that the reshape splits and joins are cut into factors such that each factor lies in one
  * axis before it and in one axis after it.  Both transposes then only order factors. */
@@ -8,29 +8,29 @@
 enum { MOST_FACTORS = 2 * XNN_MAX_RANK };
 
 typedef struct Factors {
-    int n, before[MOST_FACTORS], behind[MOST_FACTORS]; /* the axes around the reshape */
+    int n, before[MOST_FACTORS], after[MOST_FACTORS]; /* the axis before and after the reshape */
     uint32_t size[MOST_FACTORS];
 } Factors;
 
 /* A transpose of `rank` axes of the given sizes. */
-typedef struct Turn {
+typedef struct Permutation {
     int rank, axis[MOST_FACTORS];
     uint32_t dim[MOST_FACTORS];
-} Turn;
+} Permutation;
 
-static XValue turned(const XValue *v, const int *axis)
+static XValue permuted(const XValue *v, const int *axis)
 {
     XValue to = *v;
     for (int i = 0; i < v->rank; i++) {
         to.dim[i] = v->dim[axis[i]];
-        to.is_open[i] = v->is_open[axis[i]];
+        to.is_symbolic[i] = v->is_symbolic[axis[i]];
     }
     return to;
 }
 
 static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
 {
-    XValue to = turned(&w->x.value[in], axis);
+    XValue to = permuted(&w->x.value[in], axis);
     uint32_t perm[XNN_MAX_RANK], out = x_sized(w, &to);
     for (int i = 0; i < to.rank; i++)
         perm[i] = (uint32_t)axis[i];
@@ -42,7 +42,7 @@ static uint32_t transpose(Lower *w, uint32_t in, const int *axis)
     return out;
 }
 
-/* Older runtimes have no node that copies, so a transpose that changes nothing stands for it. */
+/* Copies by a transpose that changes nothing, because older runtimes have no node that copies. */
 uint32_t x_copy(Lower *w, uint32_t in)
 {
     int axis[XNN_MAX_RANK];
@@ -51,19 +51,19 @@ uint32_t x_copy(Lower *w, uint32_t in)
     return transpose(w, in, axis);
 }
 
-/* -- two as one ------------------------------------------------------------------------------ */
+/* -- merging --------------------------------------------------------------------------------- */
 
 static bool is_plain(const XValue *v)
 {
     bool is = x_is_real(v->dtype) && v->quant == XNN_PLAIN;
     for (int i = 0; i < v->rank; i++)
-        is = is && !v->is_open[i];
+        is = is && !v->is_symbolic[i];
     return is;
 }
 
 static bool find_factors(const XValue *a, const XValue *b, Factors *f)
 {
-    uint32_t left = 1, right = 1; /* what remains of the axes before i and k */
+    uint32_t left = 1, right = 1; /* the factors of axes i - 1 and k - 1 that are not listed yet */
     f->n = 0;
     for (int i = 0, k = 0;;) {
         while (left == 1 && i < a->rank)
@@ -78,13 +78,13 @@ static bool find_factors(const XValue *a, const XValue *b, Factors *f)
         assert(f->n < MOST_FACTORS);
         f->size[f->n] = size;
         f->before[f->n] = i - 1;
-        f->behind[f->n++] = k - 1;
+        f->after[f->n++] = k - 1;
         left /= size;
         right /= size;
     }
 }
 
-/* Lists the factors of the axes in this order. */
+/* Sets to[] to the factors, in the order of the axes that `axis` lists. */
 static void order_factors(const Factors *f, const int *axis_of, const int *axis, int rank, int *to)
 {
     int n = 0;
@@ -94,8 +94,8 @@ static void order_factors(const Factors *f, const int *axis_of, const int *axis,
                 to[n++] = k;
 }
 
-/* Joins factors that stay neighbours in an axis of the result. */
-static void join_neighbours(const Factors *f, const int *from, const int *to, Turn *t)
+/* Makes one axis of factors that are neighbours both in the source and in an axis of the result. */
+static void join_neighbours(const Factors *f, const int *from, const int *to, Permutation *t)
 {
     int place[MOST_FACTORS], first[MOST_FACTORS];
     uint32_t size[MOST_FACTORS];
@@ -104,7 +104,7 @@ static void join_neighbours(const Factors *f, const int *from, const int *to, Tu
         place[from[i]] = i;
     for (int i = 0; i < f->n; i++) {
         int k = to[i];
-        if (i && place[k] == place[to[i - 1]] + 1 && f->behind[k] == f->behind[to[i - 1]]) {
+        if (i && place[k] == place[to[i - 1]] + 1 && f->after[k] == f->after[to[i - 1]]) {
             size[t->rank - 1] *= f->size[k];
         } else {
             first[t->rank] = place[k];
@@ -122,13 +122,13 @@ static void join_neighbours(const Factors *f, const int *from, const int *to, Tu
 /* Finds a transpose of *source that equals the transpose of `in` by `axis`, if `in` is a
  * transpose of *source or a reshape of one.  Returns false if it is not, or if their axes have
  * no common factors. */
-static bool find_turn(Lower *w, uint32_t in, const int *axis, uint32_t *source, Turn *t)
+static bool find_merged(Lower *w, uint32_t in, const int *axis, uint32_t *source, Permutation *t)
 {
     Factors f;
     int inverse[XNN_MAX_RANK], from[MOST_FACTORS], to[MOST_FACTORS];
-    const XNode *n = x_maker(w, in);
+    const XNode *n = x_producer(w, in);
     uint32_t mid = n && n->kind == XNN_RESHAPE ? n->field[2].u : in;
-    n = x_maker(w, mid);
+    n = x_producer(w, mid);
     if (!n || n->kind != XNN_TRANSPOSE)
         return false;
     *source = n->field[2].u;
@@ -139,31 +139,31 @@ static bool find_turn(Lower *w, uint32_t in, const int *axis, uint32_t *source, 
     for (int i = 0; i < v->rank; i++)
         inverse[n->field[1].dim[i]] = i;
     order_factors(&f, f.before, inverse, v->rank, from);
-    order_factors(&f, f.behind, axis, w->x.value[in].rank, to);
+    order_factors(&f, f.after, axis, w->x.value[in].rank, to);
     join_neighbours(&f, from, to, t);
     return t->rank && t->rank <= XNN_MAX_RANK;
 }
 
 uint32_t x_transpose(Lower *w, uint32_t in, const int *axis)
 {
-    Turn t;
+    Permutation t;
     uint32_t source;
-    if (!find_turn(w, in, axis, &source, &t))
+    if (!find_merged(w, in, axis, &source, &t))
         return transpose(w, in, axis);
-    XValue to = turned(&w->x.value[in], axis), rows = w->x.value[source];
+    XValue to = permuted(&w->x.value[in], axis), rows = w->x.value[source];
     rows.rank = t.rank;
     for (int i = 0; i < t.rank; i++) {
         rows.dim[i] = t.dim[i];
-        rows.is_open[i] = false;
+        rows.is_symbolic[i] = false;
     }
     uint32_t out = x_reshape(w, source, &rows);
     return x_reshape(w, t.rank > 1 ? transpose(w, out, t.axis) : out, &to);
 }
 
-/* -- what nobody needs ----------------------------------------------------------------------- */
+/* -- unused nodes ---------------------------------------------------------------------------- */
 
-/* Renumbers the used values without gaps, in their order: some readers of such files take the
- * number of a value as its position. */
+/* Renumbers the used values without gaps, in their order, because some readers of such files take
+ * the number of a value as its position. */
 static void renumber(Lower *w, const bool *is_used)
 {
     XGraph *x = &w->x;
