@@ -1,7 +1,7 @@
 /* annotate.c -- decides which nodes are computed in integers, and which values share a scale.
  *
- * A node gets what the recipe asks for, if whoever computes it can do it: its spec is that of the
- * first backend that takes it, else that of the kernels.  With scales that are known beforehand
+ * A node gets what the recipe asks for if the spec of the node allows it.  This is the spec of the
+ * first backend that takes the node, else that of the kernels.  With static scales
  *
  *   - convolutions and products with constant weights are always computed in integers;
  *   - sums, products and means of tensors are if all their operands come from integers, so that they
@@ -54,7 +54,7 @@ static bool is_scaling(const Node *n)
     return n->op == OP_MUL_SCALAR || n->op == OP_DIV_SCALAR;
 }
 
-/* -- what is to be had ------------------------------------------------------------------------- */
+/* -- specs of the kernels ---------------------------------------------------------------------- */
 
 /* Returns whether n is one of the nodes that only kernels in fixed point compute in integers:
  * products of two activations, norms, softmax, and products with known numbers. */
@@ -146,7 +146,7 @@ static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
     return !b ? kernel_spec(n) : b->spec ? b->spec(n) : 0;
 }
 
-/* -- settling ---------------------------------------------------------------------------------- */
+/* -- modes ------------------------------------------------------------------------------------- */
 
 /* Returns whether the weights of n can have groups, which are runs of a row.  Other weights get a
  * scale per result. */
@@ -162,7 +162,7 @@ static bool groups_fit(const Node *n, const QuantFormat *f)
 static const QuantFormat per_token = {
     .dtype = ETC_I8, .bits = 8, .granularity = PER_TOKEN, .dynamic = true};
 
-static void settle_weight(NodePlan *p, const Node *n, unsigned spec)
+static void choose_weight_mode(NodePlan *p, const Node *n, unsigned spec)
 {
     QuantFormat *w = &p->choice.weight, *x = &p->choice.activation;
     if (w->dtype == ETC_F16) {
@@ -195,16 +195,16 @@ static unsigned known_algorithms(const QuantJob *job)
     return job->samples ? ~0u : 0;
 }
 
-/* Returns whether `calibrate` found that n wants scales at run time. */
-static bool is_loose(const Node *n, const QuantJob *job)
+/* Returns whether `calibrate` found that static scales are too coarse for n. */
+static bool is_found_dynamic(const Node *n, const QuantJob *job)
 {
-    const Statistics *s = job->statistics ? job->statistics : job->loose;
-    return s && statistics_loosens(s, n->out[0]->name);
+    const Statistics *s = job->statistics ? job->statistics : job->dynamic;
+    return s && statistics_is_dynamic(s, n->out[0]->name);
 }
 
-/* Settles how a node is computed, as far as that does not depend on scales that are known
- * beforehand, which the two walks decide. */
-static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
+/* Chooses the mode of a node by itself.  The two walks below may change MODE_STATIC to MODE_FLOAT,
+ * because static scales only pay if the neighbours are integers too. */
+static NodePlan choose_mode(const Node *n, const QuantJob *job, const Backend *b, unsigned spec)
 {
     NodePlan p = {.choice = recipe_choice(job->recipe, n, b)};
     Weighted v;
@@ -214,7 +214,7 @@ static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, uns
     p.choice.algorithms |= p.choice.with_samples & known_algorithms(job);
     if (job->is_nested)
         p.choice.algorithms = 0;
-    if (x->may_be_dynamic && is_loose(n, job))
+    if (x->may_be_dynamic && is_found_dynamic(n, job))
         *x = per_token;
     const bool is_static =
         !job->is_nested && x->dtype == ETC_I8 && !x->dynamic && (spec & SPEC_STATIC);
@@ -225,7 +225,7 @@ static NodePlan settle(const Node *n, const QuantJob *job, const Backend *b, uns
         p.mode = MODE_STATIC;
         p.may_be_dynamic = x->may_be_dynamic && spec & SPEC_DYNAMIC;
     } else if (w->dtype == ETC_I8 || w->dtype == ETC_F16)
-        settle_weight(&p, n, spec);
+        choose_weight_mode(&p, n, spec);
     p.is_left = has_weight && w->dtype != ETC_F32 && p.mode == MODE_FLOAT;
     p.is_coarser = has_weight && wants_groups && w->granularity != PER_GROUP && !p.is_left;
     return p;
@@ -252,8 +252,8 @@ static const Node *sole_user(const Annotation *a, const Value *v)
                                                                              : NULL;
 }
 
-/* Makes a clamp or curve that reads n's result a part of n.  Only the operands of n then need
- * scales. */
+/* Joins n with the clamp or activation function that is the only reader of its result.  The value
+ * between them then needs no scale. */
 static void join(Annotation *a, const Node *n, unsigned spec)
 {
     NodePlan *p = plan_of(a, n), *next;
@@ -312,7 +312,7 @@ static bool has_point(const Node *n, int in)
 }
 
 /* Makes a point for the set of values that v belongs to, unless the set has one. */
-static void want(Annotation *a, int *set, const Value *v, const NodePlan *p)
+static void need_point(Annotation *a, int *set, const Value *v, const NodePlan *p)
 {
     assert(p->mode == MODE_STATIC);
     const int r = root(set, v->index);
@@ -344,9 +344,9 @@ static void make_points(Annotation *a, const unsigned *spec)
             continue;
         for (int i = 0; !p->head && i < n->n_in; i++)
             if (has_point(n, i))
-                want(a, set, n->in[i], p);
+                need_point(a, set, n->in[i], p);
         if (!p->tail)
-            want(a, set, n->out[0], p);
+            need_point(a, set, n->out[0], p);
     }
     for (int i = 0; i < a->n_values; i++)
         a->point[i] = a->point[root(set, i)];
@@ -357,7 +357,7 @@ Point *point_of(const Annotation *a, const Value *v)
     return v->index < a->n_values && a->point[v->index] >= 0 ? a->points[a->point[v->index]] : NULL;
 }
 
-/* -- the whole --------------------------------------------------------------------------------- */
+/* -- the whole graph --------------------------------------------------------------------------- */
 
 /* Returns whether the search for the fewest float layers has decided that n stays float. */
 static bool stays_in_floats(const Node *n, const QuantJob *job)
@@ -366,7 +366,7 @@ static bool stays_in_floats(const Node *n, const QuantJob *job)
     return keep && statistics_keeps(keep, n->out[0]->name);
 }
 
-static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec, const bool *refused)
+static void choose_modes(Annotation *a, const QuantJob *job, unsigned *spec, const bool *refused)
 {
     const NodePlan floats = {.choice = {{.dtype = ETC_F32}, {.dtype = ETC_F32}, 0, 0}};
     for (const Node *n = a->g->first; n; n = n->next) {
@@ -376,12 +376,12 @@ static void settle_all(Annotation *a, const QuantJob *job, unsigned *spec, const
             continue;
         const int v = n->out[0]->index;
         spec[v] = spec_of(n, &a->uses, b);
-        *p = refused[v] || stays_in_floats(n, job) ? floats : settle(n, job, b, spec[v]);
+        *p = refused[v] || stays_in_floats(n, job) ? floats : choose_mode(n, job, b, spec[v]);
         p->is_left = p->is_left && !is_quantized(n, &a->uses);
     }
 }
 
-void annotation_tell(const Annotation *a, const QuantJob *job)
+void annotation_record(const Annotation *a, const QuantJob *job)
 {
     for (const Node *n = a->g->first; n; n = n->next) {
         const NodePlan *p = plan_of(a, n);
@@ -390,8 +390,8 @@ void annotation_tell(const Annotation *a, const QuantJob *job)
     }
 }
 
-/* Walks forwards and decides about each node.  `wants` marks nodes that could be computed in
- * integers but are not. */
+/* Walks forwards and changes nodes to MODE_FLOAT whose operands do not come from integers.  `wants`
+ * marks these nodes. */
 static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
 {
     for (const Node *n = a->g->first; n; n = n->next) {
@@ -406,15 +406,15 @@ static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
     }
 }
 
-/* The values of a part may span much less than those of the whole, so floats are split before they
- * are rounded. */
+/* The values of a slice may have a much smaller range than those of its operand.  So floats are
+ * sliced before they are quantized. */
 static bool is_part(const Node *n)
 {
     return n->op == OP_SLICE || n->op == OP_SELECT_INT;
 }
 
-/* Walks backwards: a node that moves values is computed in integers if none of its readers needs
- * floats. */
+/* Walks backwards.  A node that only moves values is computed in integers after all if none of its
+ * readers needs floats. */
 static void spread(Annotation *a, const unsigned *spec, const bool *wants)
 {
     for (const Node *n = a->g->last; n; n = n->prev) {
@@ -435,7 +435,7 @@ static void annotate_once(Annotation *a, const QuantJob *job, const bool *refuse
     a->n_points = 0;
     for (int i = 0; i < a->n_values; i++)
         a->point[i] = -1;
-    settle_all(a, job, spec, refused);
+    choose_modes(a, job, spec, refused);
     decide_all(a, spec, wants);
     spread(a, spec, wants);
     make_points(a, spec);

@@ -1,8 +1,9 @@
-/* calibrate.c -- the ranges of values over sample inputs, seen by the evaluator.
+/* calibrate.c -- observes the ranges of values while the evaluator runs the samples.
  *
- * A thread has one sample at a time: its tensors go before the next one comes, and an observer's
- * size does not depend on their number.  Values that share a scale share an observer.
- */
+ * A thread has one sample at a time and frees its tensors before it reads the next one.  The size
+ * of an observer does not depend on the number of samples.  Values that share a scale share an
+ * observer.
+ * */
 #include "quant/internal.h"
 #include <float.h>
 #include <inttypes.h>
@@ -14,11 +15,11 @@ typedef struct Range {
 
 /* The state of one sample.  A point's number is its place for turn_enter; the places of moments
  * follow those of points. */
-typedef struct Look {
+typedef struct Observation {
     const struct Walk *walk;
     Turn *turn;
     bool failed;
-} Look;
+} Observation;
 
 /* The state that all samples of a run share. */
 typedef struct Walk {
@@ -43,9 +44,10 @@ bool all_finite(const float *x, int64_t n, int64_t *bad)
     return true;
 }
 
-/* A moving average depends on the order of the samples; nothing else that a point collects does. */
-static bool see_point(Look *l, const Value *v, Point *p, const EtcTensor *t, int64_t n,
-                      int64_t *bad)
+/* Adds a value to the observer of its point.  Only a moving average depends on the order of the
+ * samples. */
+static bool observe_point(Observation *l, const Value *v, Point *p, const EtcTensor *t, int64_t n,
+                          int64_t *bad)
 {
     const Walk *w = l->walk;
     const int place = w->a->point[v->index];
@@ -54,24 +56,24 @@ static bool see_point(Look *l, const Value *v, Point *p, const EtcTensor *t, int
     assert(place >= 0 && place < w->a->n_points);
     if (!turn_enter(l->turn, place, in_order ? at : -1))
         return !(l->failed = true);
-    const bool ok = observer_see(p->observer, t->data, n, 1, bad);
+    const bool ok = observer_add(p->observer, t->data, n, 1, bad);
     turn_leave(l->turn, place);
     return ok;
 }
 
-static void see_moments(Look *l, const Value *v, Moments *m, const EtcTensor *t)
+static void observe_moments(Observation *l, const Value *v, Moments *m, const EtcTensor *t)
 {
     const int place = l->walk->a->n_points + v->index;
     l->failed = !turn_enter(l->turn, place, l->turn->nth);
     if (l->failed)
         return;
-    moments_see(m, t, l->turn->sample, l->walk->n_samples, l->turn->tmp);
+    moments_observe(m, t, l->turn->sample, l->walk->n_samples, l->turn->tmp);
     turn_leave(l->turn, place);
 }
 
-static void look(const Value *v, EtcTensor *t, void *ctx)
+static void observe(const Value *v, EtcTensor *t, void *ctx)
 {
-    Look *l = ctx;
+    Observation *l = ctx;
     const Annotation *a = l->walk->a;
     Point *p = a->observes ? point_of(a, v) : NULL;
     const bool has_moments = l->walk->sees_moments && a->moments && v->index < a->n_values;
@@ -81,9 +83,9 @@ static void look(const Value *v, EtcTensor *t, void *ctx)
     if (l->failed || (!p && !m))
         return;
     assert(t->dtype == ETC_F32);
-    if (p ? see_point(l, v, p, t, n, &bad) : all_finite(t->data, n, &bad)) {
+    if (p ? observe_point(l, v, p, t, n, &bad) : all_finite(t->data, n, &bad)) {
         if (m)
-            see_moments(l, v, m, t);
+            observe_moments(l, v, m, t);
         return;
     }
     if (l->failed)
@@ -99,13 +101,13 @@ static bool run_sample(void *ctx, Turn *t, EtcTensor **in, int64_t *symbol)
 {
     const Walk *w = ctx;
     const Graph *g = w->a->g;
-    Look l = {.walk = w, .turn = t};
+    Observation l = {.walk = w, .turn = t};
     EtcTensor **out = NEW(t->tmp, EtcTensor *, g->n_out + 1);
     EtcTensor **update = NEW(t->tmp, EtcTensor *, g->n_updates + 1);
     for (int k = 0; k < g->n_in; k++)
         if (in[k])
-            look(g->in[k], in[k], &l);
-    const EvalHow how = {.visit = look, .ctx = &l, .blas = w->blas, .tmp = t->eval};
+            observe(g->in[k], in[k], &l);
+    const EvalHow how = {.visit = observe, .ctx = &l, .blas = w->blas, .tmp = t->eval};
     return !l.failed && eval_watched(g, in, symbol, how, t->tmp, out, update, t->diag) &&
            !l.failed;
 }
@@ -208,8 +210,8 @@ static bool read_ranges(const Annotation *a, const Statistics *s, Diag *d)
     return ok;
 }
 
-/* Sets the ends beyond which n's results do not change any more, so that operands there are as good
- * as the ends. */
+/* Sets the bounds beyond which n's result is constant or its operand is not clamped: an operand
+ * beyond a bound gives the same result as the bound. */
 static void flat_ends(const Node *n, float *lo, float *hi)
 {
     const bool is_hard = n->op == OP_HARDSWISH || n->op == OP_HARDSIGMOID;
@@ -243,7 +245,8 @@ static void widen(const Annotation *a, const Value *v, Range *of)
     *r = (Range){lo < r->lo ? lo : r->lo, hi > r->hi ? hi : r->hi};
 }
 
-/* Clips ranges to those that readers distinguish, so that no integers are wasted. */
+/* Clips the range of each point to the values that readers distinguish, so that no integers are
+ * wasted on others. */
 static void clip(const Annotation *a)
 {
     Range *r = NEW(a->arena, Range, a->n_points + 1);
@@ -274,7 +277,7 @@ static void take_ranges(const Annotation *a, Statistics *to)
     }
 }
 
-/* -- scales that are better found at run time -------------------------------------------------- */
+/* -- values whose static scales would be too coarse -------------------------------------------- */
 
 /* The lowest SQNR with which a static scale is good enough.  A normal distribution that is
  * covered to its ends has about 40 dB, a uniform one 48.  Outliers in channels and tokens, which
@@ -289,12 +292,12 @@ static bool is_coarse(const Annotation *a, const Value *v)
                (double)COARSE_DB;
 }
 
-/* Returns the nodes that read or make such values and could have scales at run time; NULL: there
- * are none. */
-static Statistics *find_loose(const Annotation *a)
+/* Returns the nodes that read or compute a value with a coarse scale and may have dynamic scales.
+ * NULL: there are none. */
+static Statistics *find_dynamic(const Annotation *a)
 {
     Statistics *s = statistics_new(a->g->program->arena, 0);
-    int n_loose = 0;
+    int n_dynamic = 0;
     for (const Node *n = a->g->first; n; n = n->next) {
         Weighted w;
         const NodePlan *p = plan_of(a, n);
@@ -302,18 +305,19 @@ static Statistics *find_loose(const Annotation *a)
             !(is_coarse(a, w.x) ||
               is_coarse(a, p->tail ? p->tail->out[0] : n->out[0])))
             continue;
-        statistics_loosen(s, n->out[0]->name);
-        n_loose++;
+        statistics_add_dynamic(s, n->out[0]->name);
+        n_dynamic++;
     }
     statistics_sort(s);
-    return n_loose ? s : NULL;
+    return n_dynamic ? s : NULL;
 }
 
-/* -- all of it --------------------------------------------------------------------------------- */
+/* -- the runs over the samples ----------------------------------------------------------------- */
 
+/* The algorithms that need moments before channels are rescaled, and those that need them after. */
 enum {
     BEFORE = ALG_SMOOTHQUANT | ALG_AWQ,
-    BEHIND = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ
+    AFTER = ALG_BIAS_CORRECTION | ALG_SCALE_ESTIMATION | ALG_GPTQ
 };
 
 static bool has_samples(const Annotation *a, const QuantJob *job, const char *what, Diag *d)
@@ -328,7 +332,7 @@ static bool has_samples(const Annotation *a, const QuantJob *job, const char *wh
 
 /* Reads the moments of an earlier run.  Returns false if they do not fit; then the samples are run
  * again. */
-static bool read_again(const Annotation *a, QuantJob *job)
+static bool restore_moments(const Annotation *a, QuantJob *job)
 {
     const bool ok = moments_read(a, job->checkpoint->from, &(Diag){0});
     if (!ok) {
@@ -344,7 +348,7 @@ static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
         return moments_read(a, job->statistics, d);
     if (!has_samples(a, job, "to know what comes to its weights", d))
         return false;
-    if (checkpoint_is_past(job, part) && read_again(a, job)) {
+    if (checkpoint_is_past(job, part) && restore_moments(a, job)) {
         moments_add(a, job->seen);
         return true;
     }
@@ -354,7 +358,7 @@ static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
     return true;
 }
 
-static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
+static bool observe_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
 {
     for (int i = 0; i < a->n_points; i++)
         a->points[i]->observer = observer_new(a->arena, a->points[i]->format.observer,
@@ -368,19 +372,19 @@ static bool see_ranges(Annotation *a, QuantJob *job, Part part, Diag *d)
 
 /* Observes the ranges again without the nodes that became dynamic, which share no scales any
  * more.  The moments of the weights' operands do not change. */
-static bool see_again(Annotation *a, QuantJob *job, bool has_sums, Diag *d)
+static bool observe_again(Annotation *a, QuantJob *job, bool has_sums, Diag *d)
 {
     Moments **moments = a->moments;
     for (const Node *n = a->g->first; n; n = n->next)
-        if (plan_of(a, n) && statistics_loosens(job->loose, n->out[0]->name))
-            statistics_loosen(job->seen, n->out[0]->name);
+        if (plan_of(a, n) && statistics_is_dynamic(job->dynamic, n->out[0]->name))
+            statistics_add_dynamic(job->seen, n->out[0]->name);
     *a = annotate(a->g, job, a->arena);
     a->has_sums = has_sums;
     if (has_sums)
         a->moments = moments;
     else
-        moments_ask(a, BEHIND, false);
-    return see_ranges(a, job, PART_AGAIN, d);
+        moments_ask(a, AFTER, false);
+    return observe_ranges(a, job, PART_AGAIN, d);
 }
 
 static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
@@ -390,10 +394,10 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
     if (!has_samples(a, job, "scales that are known beforehand", d))
         return false;
     const bool is_past = checkpoint_is_past(job, PART_RANGES);
-    if (!is_past && !see_ranges(a, job, PART_RANGES, d))
+    if (!is_past && !observe_ranges(a, job, PART_RANGES, d))
         return false;
-    job->loose = is_past ? job->checkpoint->from : find_loose(a);
-    if (job->loose && !see_again(a, job, !is_past, d))
+    job->dynamic = is_past ? job->checkpoint->from : find_dynamic(a);
+    if (job->dynamic && !observe_again(a, job, !is_past, d))
         return false;
     if (a->moments)
         moments_end(a, job->seen);
@@ -406,8 +410,8 @@ bool calibrate(Annotation *a, QuantJob *job, Diag *d)
     if (moments_ask(a, BEFORE, true) && !get_moments(a, job, PART_BEFORE, d))
         return false;
     rescale_all(a);
-    const bool wants = moments_ask(a, BEHIND, false);
-    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, PART_BEHIND, d))
+    const bool wants = moments_ask(a, AFTER, false);
+    if (wants && (job->statistics || !a->n_points) && !get_moments(a, job, PART_AFTER, d))
         return false;
     if (a->n_points && !get_ranges(a, job, d))
         return false;

@@ -19,8 +19,8 @@ static const char *id_text(const QuantJob *job, Arena *a)
     return arena_printf(a, "%016" PRIx64, job->checkpoint->id);
 }
 
-/* Returns how many samples of that run were evaluated; below 0: the checkpoint is of another run.
- */
+/* Returns how many samples of that run were evaluated; a negative number: the checkpoint belongs to
+ * another run. */
 static int samples_of(const QuantJob *job, Part part)
 {
     const Checkpoint *c = job->checkpoint;

@@ -20,10 +20,11 @@ typedef struct Convert {
     Graph *g;
     Arena *tmp;
     Diag *d;
-    Value **static_of, **dynamic_of; /* by value index: what integer nodes read in its place */
-    Value **with;                    /* by value index: what others read in its place, or NULL */
-    Arena *node; /* memory for one node */
-    Arena *operand; /* memory for the operand with the factors in `gptq` */
+    /* The values that replace a value, by its index, or NULL: for nodes with static or dynamic
+     * scales, and for all other readers. */
+    Value **static_of, **dynamic_of, **with;
+    Arena *node;    /* memory for one node */
+    Arena *operand; /* memory for `gptq`, the factors of one operand */
     Gptq gptq;
     bool failed;
 } Convert;
@@ -41,16 +42,16 @@ static Loc loc_of(const Value *v)
     return v->def ? v->def->loc : (Loc){.node = v->name};
 }
 
-/* Returns the node after the one that computes v; nodes that are inserted before it precede all
- * readers of v. */
-static Node *behind(const Convert *c, const Value *v)
+/* Returns the node after the one that computes v.  New nodes are inserted before it, so they
+ * precede all readers of v. */
+static Node *node_after(const Convert *c, const Value *v)
 {
     return v->def ? v->def->next : c->g->first;
 }
 
-static Value *pair(Convert *c, Value *v, const Point *p)
+static Value *quantize_static(Convert *c, Value *v, const Point *p)
 {
-    Node *at = behind(c, v);
+    Node *at = node_after(c, v);
     Value *q = first(c, build(c->g, at, loc_of(v), OP_QUANTIZE_PER_TENSOR, c->d, "vfiiit", v,
                               p->scale, p->zero, (int64_t)-128, (int64_t)127, ETC_I8));
     return q ? first(c, build(c->g, at, loc_of(v), OP_DEQUANTIZE_PER_TENSOR, c->d, "vfiiit", q,
@@ -58,9 +59,9 @@ static Value *pair(Convert *c, Value *v, const Point *p)
              : NULL;
 }
 
-static Value *tokens(Convert *c, Value *v)
+static Value *quantize_per_token(Convert *c, Value *v)
 {
-    Node *at = behind(c, v);
+    Node *at = node_after(c, v);
     const int64_t lo = -128, hi = 127;
     Node *of = build(c->g, at, loc_of(v), OP_CHOOSE_QPARAMS_PER_TOKEN, c->d, "vt", v, ETC_I8);
     Value *q = of ? first(c, build(c->g, at, loc_of(v), OP_QUANTIZE_PER_TOKEN, c->d, "vvviit", v,
@@ -71,9 +72,9 @@ static Value *tokens(Convert *c, Value *v)
              : first(c, NULL);
 }
 
-static Value *whole(Convert *c, Value *v)
+static Value *quantize_dynamic(Convert *c, Value *v)
 {
-    Node *at = behind(c, v);
+    Node *at = node_after(c, v);
     const int64_t lo = -128, hi = 127;
     Node *of = build(c->g, at, loc_of(v), OP_CHOOSE_QPARAMS, c->d, "viift", v, lo, hi, 0x1p-23,
                      ETC_I8);
@@ -303,7 +304,7 @@ static Value *read_static(Convert *c, Value *v)
     if (!p)
         return v;
     if (!c->static_of[v->index])
-        c->static_of[v->index] = pair(c, v, p);
+        c->static_of[v->index] = quantize_static(c, v, p);
     return c->static_of[v->index];
 }
 
@@ -311,7 +312,8 @@ static Value *read_dynamic(Convert *c, Value *v, const QuantFormat *f)
 {
     Value *from = c->with[v->index] ? c->with[v->index] : v;
     if (!c->dynamic_of[v->index])
-        c->dynamic_of[v->index] = f->granularity == PER_TOKEN ? tokens(c, from) : whole(c, from);
+        c->dynamic_of[v->index] = f->granularity == PER_TOKEN ? quantize_per_token(c, from)
+                                                              : quantize_dynamic(c, from);
     return c->dynamic_of[v->index];
 }
 
@@ -321,7 +323,7 @@ static void convert_node(Convert *c, Node *n, const NodePlan *p)
     Weighted w;
     const bool is_product = weighted_read(n, &w);
     if (is_product)
-        set_weight(c, n, p, &w); /* before operands are replaced, as it reads their moments */
+        set_weight(c, n, p, &w); /* it reads moments of the operands, which are replaced below */
     for (int i = 0; p->mode == MODE_STATIC && !p->head && i < n->n_in; i++)
         if ((v = read_static(c, n->in[i])))
             node_set_in(n, i, v);
@@ -333,8 +335,8 @@ static void convert_node(Convert *c, Node *n, const NodePlan *p)
                                                                       : rows_of_table(c, n, p);
 }
 
-/* Lets all readers of an integer node's result read it from integers; readers of other values go on
- * reading floats. */
+/* Makes all readers of an integer node's result read its dequantized integers.  Readers of other
+ * values go on reading floats. */
 static void set_results(Convert *c)
 {
     for (Node *n = c->g->first; n; n = n->next) {

@@ -30,9 +30,9 @@ static int by_power(const void *a, const void *b)
 
 /* The state of one block of columns. */
 struct GptqBlock {
-    int64_t *order; /* columns as they are rounded */
-    double *u; /* NULL: there is none */
-    double *h; /* X^T X, all of it; NULL: of many bits */
+    int64_t *order; /* the columns in the order in which they are rounded */
+    double *u;      /* NULL: the matrix has no Cholesky factor */
+    double *h;      /* X^T X; only for few bits, else NULL */
 };
 
 static Column *columns_of(const double *gram, int64_t n, Arena *a)
@@ -44,7 +44,8 @@ static Column *columns_of(const double *gram, int64_t n, Arena *a)
     return c;
 }
 
-/* Replaces the lower triangle of a symmetric matrix by its lower Cholesky factor. */
+/* Replaces the lower triangle of a symmetric matrix by its lower Cholesky factor.  Returns false if
+ * there is none. */
 static bool cholesky(double *a, int64_t n, Arena *tmp)
 {
     double *column = NEW(tmp, double, n + 1);
@@ -62,7 +63,7 @@ static bool cholesky(double *a, int64_t n, Arena *tmp)
     return true;
 }
 
-/* Returns the inverse of a lower triangle, computed row by row. */
+/* Returns the inverse of a lower triangular matrix. */
 static double *inverse(const double *l, int64_t n, Arena *tmp)
 {
     double *to = NEW(tmp, double, n * n);
@@ -198,7 +199,7 @@ void gptq_round(Ints *k, const float *w, const Geometry *rows, const Gptq *g, Ar
     const int64_t n = g->of->n, parts = rows->row / n;
     double *work = NEW(tmp, double, BLOCK * n + 1);
     assert(rows->row % n == 0 && !rows->by_column);
-    ints_round(k, w); /* for parts without a factor */
+    ints_round(k, w); /* blocks without a factor keep this rounding */
     for (int64_t o = 0; o < rows->results;) {
         const int64_t group = o / rows->results_of_group;
         const int64_t left = (group + 1) * rows->results_of_group - o;

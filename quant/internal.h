@@ -82,7 +82,7 @@ typedef struct Annotation {
 
 Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
 /* Writes the decisions of a search into job->seen. */
-void annotation_tell(const Annotation *a, const QuantJob *job);
+void annotation_record(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
 
@@ -149,7 +149,7 @@ bool moments_ask(Annotation *a, unsigned algorithms, bool is_before);
 /* Allocates the products before samples are run. */
 void moments_begin(const Annotation *a);
 /* Adds sample number `sample` of `n_samples` to the moments. */
-void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp);
+void moments_observe(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp);
 void moments_end(const Annotation *a, Statistics *to);
 /* Save the sums of the samples so far in statistics, and restore them from a file.  The second
  * returns false if the file has none that fit. */
@@ -171,8 +171,8 @@ bool products_ask(Moments *m, const Node *n, int bits, Arena *a);
 bool products_fit(const Node *n);                                       /* it has such a window */
 const Products *products_of(const Moments *m, const Node *n, int bits); /* or NULL */
 int64_t products_count(const Products *p); /* the number of elements of `gram` */
-void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
-                  Arena *tmp);
+void products_observe(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
+                      Arena *tmp);
 
 /* -- statistics.c ------------------------------------------------------------------------------ */
 
@@ -191,8 +191,8 @@ const float *statistics_get(const Statistics *s, const char *key, const char *na
 void statistics_keep(Statistics *s, const char *name);
 bool statistics_keeps(const Statistics *s, const char *name);
 /* Record that a node gets its scales at run time, if the recipe says `dynamic: auto`. */
-void statistics_loosen(Statistics *s, const char *name);
-bool statistics_loosens(const Statistics *s, const char *name);
+void statistics_add_dynamic(Statistics *s, const char *name);
+bool statistics_is_dynamic(const Statistics *s, const char *name);
 void statistics_set_library(Statistics *s, const char *name);
 /* Record that these are the result of a search within the recipe's budget. */
 void statistics_set_budget(Statistics *s, const Recipe *r);
@@ -267,7 +267,7 @@ bool convert(const Annotation *a, Arena *tmp, Diag *d);
 
 /* The runs over the samples, in their order: moments before and after channels are rescaled,
  * ranges, and ranges again after products became dynamic. */
-typedef enum Part { PART_BEFORE, PART_BEHIND, PART_RANGES, PART_AGAIN, N_PARTS } Part;
+typedef enum Part { PART_BEFORE, PART_AFTER, PART_RANGES, PART_AGAIN, N_PARTS } Part;
 
 /* Restores points and moments from the checkpoint if it is of this run.  Returns how many
  * samples of the run it has; 0: none. */

@@ -13,23 +13,17 @@ enum { NOBODY = -1, STEPS_OF_NODE = 500 };
 typedef struct Choice {
     Annotation *a;
     const Backend **taker; /* by value index of a node's first result */
-    int *at;               /* by value: the cut's node for what computes it; NOBODY: it stays float */
+    int *at; /* by value: the node of the cut for its producer; NOBODY: the producer stays float */
     int n, n_aux;
     Cut *cut;
 } Choice;
-
-/* Converts seconds to picoseconds. */
-static int64_t price(double seconds)
-{
-    return seconds >= 1 ? INT64_C(1000000000000) : seconds <= 0 ? 0 : (int64_t)(seconds * 1e12);
-}
 
 static bool has_times(const Backend *b)
 {
     return b && b->cost && b->cost_integers && b->cost_convert;
 }
 
-/* -- scales that are known --------------------------------------------------------------------- */
+/* -- static scales ----------------------------------------------------------------------------- */
 
 /* Returns the node that n is a part of, or n itself.  Both are on the same side of the cut. */
 static const Node *leader(const Choice *c, const Node *n)
@@ -44,12 +38,12 @@ static int place(const Choice *c, const Node *n)
     return head && plan_of(c->a, head) ? c->at[head->out[0]->index] : NOBODY;
 }
 
-/* Adds the costs of a value between both sides; the sink's side computes in integers: the
- * quantize of a float that it reads, and the dequantize of its result for float readers. */
+/* Adds the costs of a value between both sides.  The sink's side computes in integers.  It
+ * quantizes a float that it reads, and dequantizes a result that the other side reads. */
 static void add_value(Choice *c, const Value *v, const Backend *b, int n_all, int *aux)
 {
     const Uses *u = &c->a->uses;
-    const int64_t cost = price(b->cost_convert(v, SPEC_STATIC));
+    const int64_t cost = cut_picoseconds(b->cost_convert(v, SPEC_STATIC));
     const int in = (*aux)++, out = (*aux)++, source = CUT_SOURCE(n_all);
     assert(out < n_all);
     const int made = v->def && v == v->def->out[0] ? place(c, v->def) : NOBODY;
@@ -94,14 +88,14 @@ static void add_times(Choice *c, int n_all)
         const Backend *b = c->taker[n->out[0]->index];
         const double gain = b->cost(n) - b->cost_integers(n, SPEC_STATIC);
         if (gain >= 0)
-            cut_edge(c->cut, at, CUT_SINK(n_all), price(gain), 0);
+            cut_edge(c->cut, at, CUT_SINK(n_all), cut_picoseconds(gain), 0);
         else
-            cut_edge(c->cut, CUT_SOURCE(n_all), at, price(-gain), 0);
+            cut_edge(c->cut, CUT_SOURCE(n_all), at, cut_picoseconds(-gain), 0);
     }
 }
 
-/* Returns which nodes are on the sink's side of the minimum cut.  NULL: that takes too many
- * steps, and nothing is changed. */
+/* Returns which nodes are on the sink's side of the minimum cut.  NULL: the cut takes too many
+ * steps. */
 static bool *cheapest(Choice *c)
 {
     each_value(c, 0);
@@ -113,7 +107,7 @@ static bool *cheapest(Choice *c)
     return cut_solve(c->cut, (int64_t)STEPS_OF_NODE * (n_all + 1000), is_sink) ? is_sink : NULL;
 }
 
-/* -- scales that are found at run time --------------------------------------------------------- */
+/* -- dynamic scales ---------------------------------------------------------------------------- */
 
 static int dynamic_readers(const Annotation *a, const Value *v)
 {

@@ -93,7 +93,7 @@ static void see_channel(Moments *m, const float *x, int64_t c, int64_t n)
 }
 
 /* Adds a row that has one value for each channel. */
-static void see_row(Moments *m, const float *x)
+static void observe_row(Moments *m, const float *x)
 {
     for (int64_t c = 0; c < m->n; c++) {
         const float v = x[c], size = v < 0 ? -v : v;
@@ -103,7 +103,7 @@ static void see_row(Moments *m, const float *x)
     }
 }
 
-void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp)
+void moments_observe(Moments *m, const EtcTensor *t, int sample, int n_samples, Arena *tmp)
 {
     const float *x = t->data;
     int64_t outer = 1, inner = 1;
@@ -115,12 +115,12 @@ void moments_see(Moments *m, const EtcTensor *t, int sample, int n_samples, Aren
     for (int64_t k = 0; k < outer; k++) {
         const float *row = x + k * m->n * inner;
         if (inner == 1)
-            see_row(m, row);
+            observe_row(m, row);
         for (int64_t c = 0; inner > 1 && c < m->n; c++)
             see_channel(m, row + c * inner, c, inner);
     }
     for (Products *p = m->products; p; p = p->next)
-        products_see(m, p, t, sample, n_samples, tmp);
+        products_observe(m, p, t, sample, n_samples, tmp);
     m->count += (double)(outer * inner);
 }
 

@@ -21,7 +21,7 @@ enum {
 };
 
 typedef struct Range {
-    float lo, hi; /* lo > hi: nothing seen */
+    float lo, hi; /* lo > hi: there is no value yet */
 } Range;
 
 typedef struct Histogram {
@@ -95,7 +95,8 @@ static void hist_cover(Histogram *h, Range r, int n_bins)
     h->base = base;
 }
 
-/* Counts of the same bin that follow each other wait for each other, so four tables take turns. */
+/* Counts values in four tables in turn.  With one table, a count would have to wait for the one
+ * before it whenever neighbouring values fall into the same bin. */
 static void count_block(Histogram *h, const float *x, int n, int n_bins)
 {
     assert(n_bins <= BINS);
@@ -148,7 +149,7 @@ static double quantile(const Histogram *h, int n_bins, double q)
     return left_of(h, n_bins);
 }
 
-/* -- seeing ------------------------------------------------------------------------------------ */
+/* -- observing --------------------------------------------------------------------------------- */
 
 Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int channels)
 {
@@ -193,7 +194,7 @@ static Range joined(Range a, Range b)
     return (Range){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
 }
 
-/* Finds least and largest in lanes, which compilers turn into vectors. */
+/* Returns the least and the largest element, found in lanes, which compilers turn into vectors. */
 static Range range_of(const float *x, int64_t n)
 {
     assert(n > 0);
@@ -224,7 +225,7 @@ static Range averaged(Range before, Range now)
                    before.hi + weight * (now.hi - before.hi)};
 }
 
-static void see_range(Observer *o, int c)
+static void update_range(Observer *o, int c)
 {
     if (o->now[c].lo > o->now[c].hi)
         return;
@@ -249,7 +250,7 @@ static bool range_if_finite(const float *x, int64_t n, Range *r, int64_t *bad)
     return true;
 }
 
-bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad)
+bool observer_add(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad)
 {
     assert(inner > 0);
     int64_t run = o->channels > 1 ? inner : n;
@@ -262,15 +263,16 @@ bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t
             return false;
     }
     for (int c = 0; c < o->channels; c++)
-        see_range(o, c);
+        update_range(o, c);
     for (int64_t at = 0, c = 0; o->hist && at < n; at += run, c = (c + 1) % o->channels)
         hist_add(&o->hist[c], x + at, n - at < run ? n - at : run, o->n_bins);
     return true;
 }
 
 /* -- the range with the least squared error ------------------------------------------------------
- * Rounding to the nearest of a row of levels, and to the outermost beyond them.  Values of a bin
- * are taken to lie evenly in it, so that a bin's error is a difference of the error's integral. */
+ * A value is rounded to the nearest quantization level, and beyond the levels to the outermost one.
+ * The values of a bin are assumed to be spread evenly over it, so the error of a bin is a
+ * difference of two values of the error's integral. */
 
 typedef struct Levels {
     double first, last, step;
@@ -348,8 +350,9 @@ static void search_mse(Search *s)
 }
 
 /* -- the range with the least divergence ---------------------------------------------------------
- * S. Migacz, 8-bit Inference with TensorRT, GTC 2017: of the distribution clipped to the range from
- * what is left of it when the bins of one level become one. */
+ * This is the Kullback-Leibler divergence of the distribution that is clipped to the range from the
+ * same distribution after the bins of each level were merged (S. Migacz, 8-bit Inference with
+ * TensorRT, GTC 2017). */
 
 /* exp and log of libm differ between machines.  log m of m in [sqrt(1/2), sqrt(2)) is
  * 2 atanh((m-1)/(m+1)), whose series has ended after ten terms. */

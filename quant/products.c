@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    MOST = 768, /* columns that know of each other; for few bits twice as many */
-    ROWS = 6, /* twice as many for fewer than 8 bits */
-    BATCH = 32 /* how many rows are summed in floats before they are added to doubles */
+    MOST = 768, /* the most columns of a block; twice as many for fewer than 8 bits */
+    ROWS = 6,   /* the rows per column; twice as many for fewer than 8 bits */
+    BATCH = 32  /* how many rows are summed in floats before they are added to doubles */
 };
 
 static int64_t columns(const Window *w)
@@ -96,13 +96,13 @@ int64_t products_count(const Products *p)
     return p->blocks * p->n * p->n;
 }
 
-/* -- seeing ------------------------------------------------------------------------------------ */
+/* -- observing --------------------------------------------------------------------------------- */
 
 /* The operand of a sample, [outer, channels, size...], and the positions of the results. */
 typedef struct Field {
     const Window *w;
     const float *x;
-    int64_t channels, inner, positions; /* inner: of a channel; positions: of one of `outer` */
+    int64_t channels, inner, positions; /* the elements of a channel; the positions of an image */
     int64_t size[WINDOW_AXES], out[WINDOW_AXES];
 } Field;
 
@@ -213,8 +213,8 @@ static double start_of(int sample)
     return bits / 4294967296.0;
 }
 
-void products_see(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
-                  Arena *tmp)
+void products_observe(const Moments *m, Products *p, const EtcTensor *t, int sample, int n_samples,
+                      Arena *tmp)
 {
     int64_t positions;
     const Field f = field_of(m, &p->window, t, &positions);

@@ -150,7 +150,7 @@ typedef struct QuantJob {
     const Statistics *statistics; /* statistics in place of samples, or NULL */
     const Statistics *keep;       /* which nodes stay floats; NULL: those that `statistics` names */
     Statistics *seen;             /* result: statistics of the samples, in the program's arena */
-    const Statistics *loose; /* which products get scales at run time (dynamic: auto); NULL: none */
+    const Statistics *dynamic;    /* the products that `dynamic: auto` makes dynamic; NULL: none */
     Checkpoint *checkpoint;  /* of the samples, or NULL */
     const Blas *blas;        /* multiplies when samples are evaluated; may be NULL */
     int threads;             /* how many threads quantize weights; 0: one */
@@ -169,7 +169,7 @@ typedef struct Observer Observer;
 Observer *observer_new(Arena *a, ObserverKind kind, double percentile, int channels);
 /* Adds n elements; the channel of element i is i / inner % channels.  Returns false if there is
  * a NaN or an infinity; *bad is then its index. */
-bool observer_see(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad);
+bool observer_add(Observer *o, const float *x, int64_t n, int64_t inner, int64_t *bad);
 /* Clamps the statistics: values beyond lo or hi count as lo or hi from now on; lo <= 0 <= hi. */
 void observer_clip(Observer *o, float lo, float hi);
 /* Chooses the range lo <= 0 <= hi that integers from quant_min to quant_max shall cover.  Both

@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* Warns that gptq is left out, because files of statistics do not contain what it needs. */
-static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
+static void warn_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
 {
     int n_without = 0;
     const bool is_file = job->statistics && statistics_is_file(job->statistics);
@@ -26,8 +26,8 @@ static void tell_of_gptq(const Annotation *a, const QuantJob *job, Diag *d)
 
 enum { MOST_NAMED = 6 };
 
-/* Returns whether to print warnings: trials of a search do not. */
-static bool is_told(const QuantJob *job)
+/* Returns whether this run prints warnings.  The trials of a search print none. */
+static bool prints_warnings(const QuantJob *job)
 {
     return job->only_observe ? !job->keep
                              : !job->statistics || statistics_is_file(job->statistics);
@@ -35,12 +35,12 @@ static bool is_told(const QuantJob *job)
 
 /* Warns of the nodes whose weights the recipe asked for in a form that they cannot have: `what`,
  * then their names. */
-static void tell_of_weights(const Annotation *a, const QuantJob *job, bool left, const char *what,
+static void warn_of_weights(const Annotation *a, const QuantJob *job, bool left, const char *what,
                             Diag *d)
 {
     int n_met = 0;
     const char *names = "";
-    for (const Node *n = a->g->first; n && is_told(job); n = n->next) {
+    for (const Node *n = a->g->first; n && prints_warnings(job); n = n->next) {
         const NodePlan *p = plan_of(a, n);
         if (!p || !(left ? p->is_left : p->is_coarser))
             continue;
@@ -78,16 +78,20 @@ static bool weights_are_finite(const Annotation *a, Diag *d)
 
 static bool quantize_graph(Graph *g, QuantJob *job, Arena *tmp, Diag *d)
 {
-    job->loose = NULL;
+    job->dynamic = NULL;
     Annotation a = annotate(g, job, tmp);
     if (!weights_are_finite(&a, d) || !calibrate(&a, job, d))
         return false;
-    annotation_tell(&a, job);
-    tell_of_gptq(&a, job, d);
-    tell_of_weights(&a, job, true, "weights stay floats where the backend or kernel of a node "
-                    "cannot compute with such integers", d);
-    tell_of_weights(&a, job, false, "weights become int8 with a scale per output channel where "
-                    "their rows cannot be divided into such groups", d);
+    annotation_record(&a, job);
+    warn_of_gptq(&a, job, d);
+    warn_of_weights(&a, job, true,
+                    "weights stay floats where the backend or kernel of a node cannot compute with "
+                    "such integers",
+                    d);
+    warn_of_weights(&a, job, false,
+                    "weights become int8 with a scale per output channel where their rows cannot "
+                    "be divided into such groups",
+                    d);
     return job->only_observe || convert(&a, tmp, d);
 }
 

@@ -1,4 +1,4 @@
-/* recipe.c -- which nodes the rules of a recipe speak for. */
+/* recipe.c -- which nodes the rules of a recipe apply to. */
 #include "quant/internal.h"
 #include <string.h>
 
@@ -103,7 +103,7 @@ typedef struct Check {
     const Program *program;
     Arena *tmp;
     bool *met; /* by rule: a node matches its scope */
-    int rule;  /* the rule that `field` is about */
+    int rule;  /* the rule whose scope has these fields */
     Nearest field[N_FIELDS];
 } Check;
 
@@ -131,9 +131,10 @@ static void mark_rules(Check *c, const Node *n, const Backend *b)
         c->met[i] = c->met[i] || rule_matches(&c->recipe->rule[i], n, b);
 }
 
-enum { MOST_TOLD = 20 };
+enum { MOST_DETAILED = 20 };
 
-/* Names of nodes may be gone when the next is asked. */
+/* Compares a name of the model with a field.  The name is copied, because it may lie in memory that
+ * the next node's name overwrites. */
 static void offer(Arena *tmp, Nearest *f, const char *text)
 {
     if (!f->glob || f->is_met || !*text)
@@ -160,7 +161,7 @@ static void report_rule(Check *c, Diag *d)
     static const char *const what[N_FIELDS] = {"node", "operator", "module", "node of backend"};
     const QuantRule *r = &c->recipe->rule[c->rule];
     const char *glob[N_FIELDS] = {r->name, r->op, r->module, r->backend};
-    int n_told = 0;
+    int n_reported = 0;
     for (int f = 0; f < N_FIELDS; f++)
         c->field[f] = (Nearest){glob[f], f == F_MODULE ? '.' : '\0', near_word(glob[f]), false};
     visit_program(c, offer_node);
@@ -171,15 +172,15 @@ static void report_rule(Check *c, Diag *d)
             continue;
         diag_error(d, loc, "scope matches nothing: the model has no %s '%s'%s", what[f], at->glob,
                    near_text(c->tmp, &at->near));
-        n_told++;
+        n_reported++;
     }
-    if (!n_told)
+    if (!n_reported)
         diag_error(d, loc, "scope matches nothing: no node of the model matches all of its fields");
 }
 
 bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d)
 {
-    int n_told = 0;
+    int n_reported = 0;
     Check c = {.recipe = r, .program = p, .tmp = arena_new()};
     c.met = NEW(c.tmp, bool, r->n_rules + 1);
     visit_program(&c, mark_rules);
@@ -188,12 +189,12 @@ bool recipe_check_scopes(const Recipe *r, const Program *p, Diag *d)
         bool has_scope = rule->name || rule->op || rule->module || rule->backend;
         if (c.met[c.rule] || !rule->line || !has_scope)
             continue;
-        if (n_told++ < MOST_TOLD) /* each walks the model */
+        if (n_reported++ < MOST_DETAILED) /* each of these reports walks the whole model */
             report_rule(&c, d);
         else
             diag_error(d, (Loc){.file = r->file, .line = rule->line, .column = rule->column},
                        "scope matches nothing");
     }
     arena_free(c.tmp);
-    return !n_told;
+    return !n_reported;
 }

@@ -56,7 +56,7 @@ static double noise_of(const Difference *d)
     return d->noise > 0 ? d->noise / (d->signal > 0x1p-1022 ? d->signal : 0x1p-1022) : 0;
 }
 
-/* -- what stands where ------------------------------------------------------------------------ */
+/* -- values by name --------------------------------------------------------------------------- */
 
 typedef struct Names { /* values of a graph by name */
     const Value **value;
@@ -98,8 +98,8 @@ static bool is_quantize(const Node *n)
     return n && !strncmp(op_target(n->op), "quantized_decomposed.quantize", 29);
 }
 
-/* Returns the node that makes v from integers or halves, if v is its result or a view of it; NULL:
- * none does. */
+/* Returns the node that converts integers or halves to v or to the value that v is a view of.
+ * NULL: there is none. */
 static const Node *unpacks(const Value *v)
 {
     const Node *n = v->def;
@@ -131,8 +131,8 @@ static int64_t bytes_of(const State *s, const Node *unpack)
     return is_small ? n / 2 + n % 2 : n;
 }
 
-/* Returns the bytes of the states that n reads, as they are or unpacked, and notes those of each in
- * seen[], by state. */
+/* Returns the bytes of the states that n reads, directly or through a dequantize.  Stores the bytes
+ * of each state in seen[], by its index. */
 static int64_t bytes_at(const Node *n, int64_t *seen)
 {
     int64_t sum = 0;
@@ -177,7 +177,7 @@ typedef struct Pair {
     bool failed;
 } Pair;
 
-static const char *weights_kept(const Node *n, const Node *from, Arena *a)
+static const char *weight_format(const Node *n, const Node *from, Arena *a)
 {
     int64_t lo = 0, hi = 0;
     const State *s = first_operand(from)->state;
@@ -193,7 +193,7 @@ static const char *weights_kept(const Node *n, const Node *from, Arena *a)
 }
 
 /* Returns the format of a node: "int8, weights int4 in groups of 32". */
-static const char *kept_of(const Node *n, const Uses *u, Arena *a)
+static const char *format_of(const Node *n, const Uses *u, Arena *a)
 {
     const char *values = user_that(u, n->out[0], is_quantize) ? "int8" : NULL, *weights = NULL;
     for (int i = 0; i < n->n_in; i++) {
@@ -201,7 +201,7 @@ static const char *kept_of(const Node *n, const Uses *u, Arena *a)
         if (!from)
             continue;
         if (first_operand(from)->state)
-            weights = weights_kept(n, from, a);
+            weights = weight_format(n, from, a);
         else if (!values || from->op != OP_DEQUANTIZE_PER_TENSOR)
             values = from->op == OP_DEQUANTIZE_PER_TENSOR ? "int8" : "int8 found when it runs";
     }
@@ -217,8 +217,8 @@ static bool is_touched(const Node *n, const Uses *u)
     return is;
 }
 
-/* Returns whether n, a node of the program after, is computed in integers itself: its weights are,
- * or all of its operands.  Standing beside such a node does not count. */
+/* Returns whether n, a node of the quantized program, is computed in integers: its weights are
+ * integers, or all of its operands are. */
 static bool is_of_integers(const Node *n)
 {
     Weighted v;
@@ -249,8 +249,8 @@ static void set_range(LayerReport *l, const Node *quantize)
     l->hi = (float)(((double)hi - (double)zero) * scale);
 }
 
-/* Returns the value that other nodes read for v: where v is quantized, its dequantized one, and the
- * layer gets the range of the integers. */
+/* Returns the value that other nodes read in the place of v: if v is quantized, the dequantized
+ * one.  Sets the range of the layer's integers. */
 static const Value *as_read(const Value *v, const Uses *u, LayerReport *l)
 {
     const Node *q = user_that(u, v, is_quantize);
@@ -266,7 +266,7 @@ static void add_layer(Measure *m, const Node *n, const Value *twin, const Uses *
     l.bytes_before = l.bytes_after = bytes_at(n, was);
     m->layer_of[n->out[0]->index] = m->out->n_layers;
     if (twin && twin->def) {
-        l.kept = kept_of(twin->def, u, m->a);
+        l.kept = format_of(twin->def, u, m->a);
         l.is_quantized = is_of_integers(twin->def);
         l.bytes_after = bytes_at(twin->def, is);
         l.has_partner = is_compared(twin);
@@ -326,7 +326,7 @@ static void add_to_layer(const Pair *p, int i, const EtcTensor *t)
     difference_add(&l->error, want, t->data, p->n_kept[i]);
     for (int64_t k = 0; l->has_range && k < p->n_kept[i]; k++)
         l->n_clipped += want[k] < l->lo || want[k] > l->hi;
-    observer_see(p->m->seen[i], want, p->n_kept[i], 1, &bad);
+    observer_add(p->m->seen[i], want, p->n_kept[i], 1, &bad);
 }
 
 static void compare(const Value *v, EtcTensor *t, void *ctx)
@@ -472,7 +472,7 @@ LayerDamage *report_worst(const QuantReport *r, int *n, Arena *a)
 {
     LayerDamage *own = NEW(a, LayerDamage, r->n_layers + 1);
     const int n_values = r->n_layers ? r->layer[0].node->graph->n_values : 0;
-    int *owner = NEW(a, int, n_values + 1); /* by value: the number of the layer that it belongs to, counted from 1 */
+    int *owner = NEW(a, int, n_values + 1); /* by value: 1 + the index of its layer, or 0 */
     for (int i = 0; i < r->n_layers; i++) {
         const Node *node = r->layer[i].node;
         const bool follows = node->n_in && (is_class(node, "clamp") || is_class(node, "lut"));

@@ -23,7 +23,7 @@ enum { RESCALES = ALG_EQUALIZATION | ALG_SMOOTHQUANT | ALG_AWQ };
 typedef struct Chain {
     Annotation *a;
     Arena *tmp;
-    Node *maker; /* computes the value; its weight and bias are in[weight] and in[bias]; -1: none */
+    Node *producer; /* the node that computes the value, with in[weight] and in[bias]; -1: none */
     int weight, bias;
     bool is_bare; /* it has no weight yet, which counts as ones */
     const Value *v;
@@ -34,7 +34,7 @@ typedef struct Chain {
     QuantFormat format; /* the format of the first reader's weights */
 } Chain;
 
-/* -- which ------------------------------------------------------------------------------------- */
+/* -- finding chains ---------------------------------------------------------------------------- */
 
 static bool is_read_once(const Annotation *a, const Value *v)
 {
@@ -56,7 +56,7 @@ static bool is_own(const Annotation *a, const Value *v, int64_t n)
 static bool parameters(Chain *c, Node *n)
 {
     Geometry g;
-    c->maker = n;
+    c->producer = n;
     c->weight = 1;
     c->bias = 2;
     if (n->op == OP_LINEAR || n->op == OP_CONVOLUTION)
@@ -74,7 +74,7 @@ static bool parameters(Chain *c, Node *n)
 }
 
 /* Returns whether n computes channels that can be scaled.  A norm without weights gets some. */
-static bool is_maker(Chain *c, Node *n)
+static bool is_producer(Chain *c, Node *n)
 {
     if (!parameters(c, n))
         return false;
@@ -131,10 +131,10 @@ static bool chain_of(Annotation *a, const Value *v, Arena *tmp, Chain *c)
         if ((c->reader[i]->op == OP_CONVOLUTION) != is_image)
             return false;
     c->n = n.value;
-    return is_maker(c, made->def);
+    return is_producer(c, made->def);
 }
 
-/* -- how much ---------------------------------------------------------------------------------- */
+/* -- computing factors ------------------------------------------------------------------------- */
 
 static const float *bytes_of(const Value *v)
 {
@@ -160,7 +160,7 @@ static float *read_magnitudes(const Chain *c)
 
 static float *made_magnitudes(const Chain *c)
 {
-    const Value *v = arg_value(c->maker, c->weight);
+    const Value *v = arg_value(c->producer, c->weight);
     const int64_t row = type_numel(v->type) / c->n;
     float *most = NEW(c->tmp, float, c->n + 1);
     for (int64_t i = 0; i < c->n * row; i++) {
@@ -237,7 +237,7 @@ static void best_powers(const Chain *c, const Moments *m, float *s)
     }
 }
 
-/* -- doing so ---------------------------------------------------------------------------------- */
+/* -- rescaling --------------------------------------------------------------------------------- */
 
 static void replace(const Node *n, int arg, float *data)
 {
@@ -250,18 +250,18 @@ static void replace(const Node *n, int arg, float *data)
 
 static void divide(const Chain *c, int arg, const float *s)
 {
-    const Value *v = arg_value(c->maker, arg);
+    const Value *v = arg_value(c->producer, arg);
     const int64_t all = type_numel(v->type), row = all / c->n;
-    float *to = NEW(c->maker->graph->program->arena, float, all + 1);
+    float *to = NEW(c->producer->graph->program->arena, float, all + 1);
     assert(all % c->n == 0);
     for (int64_t i = 0; i < all; i++)
         to[i] = bytes_of(v)[i] / s[i / row];
-    replace(c->maker, arg, to);
+    replace(c->producer, arg, to);
 }
 
 static void give_weight(const Chain *c, const float *s)
 {
-    Graph *g = c->maker->graph;
+    Graph *g = c->producer->graph;
     const State *like = arg_value(c->reader[0], "weight")->state;
     float *to = NEW(g->program->arena, float, c->n + 1);
     for (int64_t i = 0; i < c->n; i++)
@@ -270,7 +270,7 @@ static void give_weight(const Chain *c, const float *s)
     const char *name = arena_printf(g->program->arena, "%s_norm", like->name);
     const char *fqn = arena_printf(g->program->arena, "%s_norm", like->fqn);
     State *made = program_const(g->program, name, fqn, t, to);
-    node_set_arg(c->maker, c->weight, node_use(c->maker, graph_state(g, made)));
+    node_set_arg(c->producer, c->weight, node_use(c->producer, graph_state(g, made)));
 }
 
 static void apply(const Chain *c, const float *s)
@@ -285,8 +285,9 @@ static void apply(const Chain *c, const float *s)
         Geometry g;
         const Value *v = arg_value(c->reader[r], "weight");
         geometry_of(c->reader[r], &g);
-        float *to = NEW(c->maker->graph->program->arena, float, g.results * g.row + 1);
-        for (int64_t i = 0; i < g.results * g.row; i++)
+        const int64_t count = g.results * g.row;
+        float *to = NEW(c->producer->graph->program->arena, float, count + 1);
+        for (int64_t i = 0; i < count; i++)
             to[i] = bytes_of(v)[i] * s[channel_at(&g, i)];
         replace(c->reader[r], 1, to);
     }
@@ -296,7 +297,7 @@ static void rescale(Chain *c)
 {
     assert(c->n_readers > 0 && c->n > 0);
     const Moments *m = moments_of(c->a, c->reader[0]);
-    const bool is_product = c->maker->op == OP_LINEAR || c->maker->op == OP_CONVOLUTION;
+    const bool is_product = c->producer->op == OP_LINEAR || c->producer->op == OP_CONVOLUTION;
     float *s = NEW(c->tmp, float, c->n + 1);
     if (c->algorithms & ALG_EQUALIZATION && is_product) {
         ratios(s, made_magnitudes(c), read_magnitudes(c), c->n);

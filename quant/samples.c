@@ -1,12 +1,12 @@
 /* samples.c -- runs samples in threads such that the results do not depend on the threads.
  *
- * Each thread takes the next sample, reads it while no other thread reads, and evaluates it.  Sums
- * over samples belong to places: only one sample at a time is in a place, and where the order
- * matters they enter it in the order of the samples.  So the threads follow each other through the
- * graph.  A sample waits only for earlier ones, so one can always go on.
+ * Each thread takes the next sample, reads it while no other thread reads, and evaluates it.  A
+ * place is a mutex for one sum over the samples: only one sample at a time is in it.  Where the
+ * order of the additions matters, samples enter a place in their own order.  A sample waits only
+ * for earlier ones, so the earliest one can always go on and there is no deadlock.
  *
- * If a sample fails, earlier samples run to their end and later ones stop; the first that failed
- * is reported. */
+ * If a sample fails, earlier samples run to their end and later ones stop; the first that failed is
+ * reported. */
 #define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "quant/internal.h"
 #include <pthread.h>

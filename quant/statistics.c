@@ -44,7 +44,7 @@ struct Statistics {
     int n_grams;
 };
 
-/* -- the model they belong to ------------------------------------------------------------------ */
+/* -- the identity of a model ------------------------------------------------------------------- */
 
 uint64_t statistics_hash(uint64_t h, const void *data, size_t n)
 {
@@ -202,7 +202,7 @@ const double *statistics_get_exact(const Statistics *s, const char *key, const c
     return r && r->n == n ? r->exact : NULL;
 }
 
-/* -- what a search found ---------------------------------------------------------------------- */
+/* -- the results of a search ------------------------------------------------------------------ */
 
 void statistics_keep(Statistics *s, const char *name)
 {
@@ -215,13 +215,13 @@ bool statistics_keeps(const Statistics *s, const char *name)
     return statistics_get(s, "float32", name, 0) != NULL;
 }
 
-void statistics_loosen(Statistics *s, const char *name)
+void statistics_add_dynamic(Statistics *s, const char *name)
 {
     const float none = 0;
     statistics_add(s, "dynamic", name, 0, &none);
 }
 
-bool statistics_loosens(const Statistics *s, const char *name)
+bool statistics_is_dynamic(const Statistics *s, const char *name)
 {
     return statistics_get(s, "dynamic", name, 0) != NULL;
 }
@@ -299,7 +299,7 @@ static bool skip(Reader *r, const char *text)
     return is;
 }
 
-/* Reads a word, which is not empty, up to the next `end`, and moves behind that. */
+/* Reads a word, which is not empty, up to the next `end`, and moves past that. */
 static const char *word(Reader *r, char end)
 {
     const char *to = r->at;

@@ -63,9 +63,9 @@ static double magnitude(const Ints *k, const float *w, int64_t c)
 }
 
 /* -- errors ------------------------------------------------------------------------------------
- * Most of the time of a build with weights of few bits goes here.  A vector is of scales that are
- * tried side by side; the functions for wider vectors give the same bits, as sums have the same
- * lanes and no step is fused. */
+ * A build with weights of few bits spends most of its time here.  The elements of a vector are
+ * scales that are tried at once.  The functions for wider vectors give the same bits, because sums
+ * have the same lanes and no step is fused. */
 
 typedef double Scales __attribute__((vector_size(8 * N_SCALES)));
 typedef int64_t Mask __attribute__((vector_size(8 * N_SCALES)));
@@ -104,7 +104,7 @@ errors_of(const Ints *k, const float *w, const float *h, int64_t n, const double
     }
 
 #if defined(__x86_64__)
-ADD_ERRORS(add_errors, __attribute__((cold))) /* only old CPUs call it: small, not fast */
+ADD_ERRORS(add_errors, __attribute__((cold))) /* compiled for size: only old CPUs call it */
 ADD_ERRORS(add_errors_avx2, __attribute__((target("avx2"))))
 ADD_ERRORS(add_errors_avx512, __attribute__((target("avx512f,avx512dq,avx512vl"))))
 #else
@@ -370,7 +370,7 @@ void ints_round(Ints *k, const float *w)
     share((Share){.k = k, .w = w, .does = round_part});
 }
 
-/* -- where weights stand ----------------------------------------------------------------------- */
+/* -- the layout of weights --------------------------------------------------------------------- */
 
 bool geometry_of(const Node *n, Geometry *g)
 {

@@ -40,7 +40,7 @@ static void go_on(const Statistics *s, ObserverKind kind, Arena *a)
         return;
     observer_range(o, 0, -128, 127, false, &lo, &hi);
     for (int i = 1; i <= 6; i++)
-        if (!observer_see(o, x, i, 1, &bad))
+        if (!observer_add(o, x, i, 1, &bad))
             __builtin_trap();
     observer_range(o, 0, -128, 127, true, &lo, &hi);
     if (!(lo <= 0 && hi >= 0))

@@ -50,7 +50,7 @@ static Observer *seen(Arena *a, ObserverKind kind, double percentile, const floa
 {
     int64_t bad;
     Observer *o = observer_new(a, kind, percentile, 1);
-    cr_assert(observer_see(o, x, n, 1, &bad));
+    cr_assert(observer_add(o, x, n, 1, &bad));
     return o;
 }
 
@@ -77,7 +77,7 @@ Test(observe, least_and_largest_by_channel)
             want_lo[c] = fminf(want_lo[c], x[i]);
             want_hi[c] = fmaxf(want_hi[c], x[i]);
         }
-        cr_assert(observer_see(o, x, 2 * CHANNELS * INNER, INNER, &bad));
+        cr_assert(observer_add(o, x, 2 * CHANNELS * INNER, INNER, &bad));
         free(x);
     }
     for (int c = 0; c < CHANNELS; c++) {
@@ -117,7 +117,7 @@ Test(observe, an_average_moves_a_hundredth_of_the_way)
         extremes(x, 100, &l, &h);
         want_lo = call ? want_lo + 0.01 * (l - want_lo) : l;
         want_hi = call ? want_hi + 0.01 * (h - want_hi) : h;
-        cr_assert(observer_see(o, x, 100, 1, &bad));
+        cr_assert(observer_add(o, x, 100, 1, &bad));
         free(x);
     }
     observer_range(o, 0, -128, 127, false, &lo, &hi);
@@ -139,7 +139,7 @@ Test(observe, what_is_no_number_is_told_by_index_and_not_counted)
             observer_range(o, 0, -128, 127, false, &lo, &hi);
             float kept = x[at[i / 3]];
             x[at[i / 3]] = wrong[i % 3];
-            cr_expect_not(observer_see(o, x, 1000, 1, &bad));
+            cr_expect_not(observer_add(o, x, 1000, 1, &bad));
             cr_expect_eq(bad, at[i / 3]);
             x[at[i / 3]] = kept;
             observer_range(o, 0, -128, 127, false, &lo_after, &hi_after);
@@ -379,7 +379,7 @@ Test(observe, a_histogram_does_not_know_the_order)
                 Observer *o = observer_new(a, kinds[k], 99.9, 1);
                 qsort(x, N, sizeof *x, by_value);
                 for (int i = 0; i < N; i++)
-                    cr_assert(observer_see(o, x + (way ? i : N - 1 - i), 1, 1, &bad));
+                    cr_assert(observer_add(o, x + (way ? i : N - 1 - i), 1, 1, &bad));
                 ranges(o, got);
                 cr_expect_arr_eq(got, want, sizeof want, "%s, observer %d", shape_name[shape],
                                  kinds[k]);
@@ -399,7 +399,7 @@ Test(observe, memory_does_not_grow)
         int64_t bad;
         for (int call = 0; call < 200; call++) {
             x[call] *= 3; /* wider at each call */
-            cr_assert(observer_see(o, x, N, 5, &bad));
+            cr_assert(observer_add(o, x, N, 5, &bad));
         }
         cr_expect_eq(mallinfo2().uordblks, before);
     }
