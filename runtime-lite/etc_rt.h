@@ -302,9 +302,9 @@ typedef struct EtcExecuted {     /* an instruction that was executed */
     int32_t delegate;            /* the number of the delegate that was called, or -1 */
 } EtcExecuted;
 
-/* Calls `told` after each instruction of later runs; NULL: no longer. */
+/* Calls `observer` after each instruction of later runs; NULL ends the calls. */
 typedef void EtcObserver(void *host, const EtcExecuted *step);
-void etc_method_observe(EtcMethod *m, EtcObserver *told, void *host);
+void etc_method_observe(EtcMethod *m, EtcObserver *observer, void *host);
 
 int32_t etc_method_n_delegates(const EtcMethod *m);
 /* These call the functions of EtcDelegate; 0 if the delegate has none. */

@@ -24,7 +24,7 @@ static int is_backed(const EtcTensor *t)
     return (bytes >= 0) && (bytes <= t->capacity);
 }
 
-/* -- ends -------------------------------------------------------------------------------- */
+/* -- inputs and outputs ------------------------------------------------------------------ */
 
 int32_t etc_method_n_inputs(const EtcMethod *m)
 {
@@ -275,14 +275,14 @@ static int is_check(const EtcCall *c)
 
 /* -- kernels of the host */
 
-/* A result before a kernel of the host ran.  It is compared with the result after it, because
- * nobody else has checked the kernel. */
-typedef struct Handed {
+/* A result as it was before a kernel of the host ran.  Afterwards it is compared with this copy,
+ * because the host's kernel is not trusted. */
+typedef struct HostResult {
     EtcTensor t;
     int64_t bytes;
-} Handed;
+} HostResult;
 
-static const char *not_as_handed(const EtcTensor *t, const Handed *was)
+static const char *fault_of_result(const EtcTensor *t, const HostResult *was)
 {
     int64_t bytes = etc_tensor_bytes(t);
     int is_same = (t->data == was->t.data) && (t->dtype == was->t.dtype) &&
@@ -296,8 +296,9 @@ static const char *not_as_handed(const EtcTensor *t, const Handed *was)
                : NULL;
 }
 
-/* Makes sure that nobody reads past the memory of the result. */
-static void take_back(EtcTensor *t, const Handed *was)
+/* Restores a result that the kernel has left in a wrong state, and empties it, so that nobody reads
+ * past its memory. */
+static void restore_result(EtcTensor *t, const HostResult *was)
 {
     *t = was->t;
     for (int32_t i = 0; !t->is_static && (i < t->rank); i++) {
@@ -308,7 +309,7 @@ static void take_back(EtcTensor *t, const Handed *was)
 /* Runs a kernel of the host, whose results must be tensors of the plan. */
 static EtcStatus run_host(const EtcCall *c, const EtcKernelRow *row, const char **what)
 {
-    Handed was[MAX_HOST_OUTS];
+    HostResult was[MAX_HOST_OUTS];
     for (int32_t k = 0; k < row->n_outs; k++) {
         const EtcValue *v = c->arg[row->first_out + k];
         if (v->tag != ETC_TENSOR) {
@@ -321,9 +322,9 @@ static EtcStatus run_host(const EtcCall *c, const EtcKernelRow *row, const char 
     EtcStatus status = row->run(c);
     for (int32_t k = 0; k < row->n_outs; k++) {
         EtcTensor *t = c->arg[row->first_out + k]->as.tensor;
-        *what = (*what == NULL) ? not_as_handed(t, &was[k]) : *what;
+        *what = (*what == NULL) ? fault_of_result(t, &was[k]) : *what;
         if (*what != NULL) {
-            take_back(t, &was[k]);
+            restore_result(t, &was[k]);
         }
     }
     return ((*what != NULL) && (status == ETC_OK)) ? ETC_BAD_ARG : status;
@@ -352,7 +353,7 @@ static EtcStatus call_kernel(EtcMethod *m, const EtcFlat *f, uint32_t call, uint
         release(m->arg[k]);
     }
     if ((status != ETC_OK) && (what == NULL) && is_check(&c)) {
-        return etc_fail_told(e, ETC_BAD_ARG, c.arg[1]->as.str.text, c.arg[0]->as.i);
+        return etc_fail_text(e, ETC_BAD_ARG, c.arg[1]->as.str.text, c.arg[0]->as.i);
     }
     status = (status == ETC_OK) ? charge(m, op->row->n_args) : status;
     if (status != ETC_OK) {
@@ -388,8 +389,8 @@ static EtcStatus call_delegate(EtcMethod *m, const EtcFlat *f, uint32_t call, ui
 
 /* -- other instructions ------------------------------------------------------------------ */
 
-/* Returns 1 or 0; -1: it is neither a bool nor a tensor of bools.  A tensor is true if all its
- * elements are. */
+/* Returns whether a condition is true; -1: it is neither a bool nor a tensor of bools.  A tensor is
+ * true if all its elements are. */
 static int is_true(const EtcValue *v)
 {
     if (v->tag == ETC_IS_BOOL) {
@@ -428,7 +429,7 @@ static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t 
         }
         *pc = holds ? here + 1 : etc_flat_u32(f, at, JUMP_DESTINATION);
         return ETC_OK;
-    case FREE_CALL: /* until the next run */
+    case FREE_CALL: /* the tensor has no memory until the next run */
         t = m->value[etc_flat_i32(f, at, FREE_VALUE)].as.tensor;
         t->data = m;
         t->capacity = 0;
@@ -445,13 +446,14 @@ static EtcStatus step(EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t 
 
 /* -- profiles ---------------------------------------------------------------------------- */
 
-void etc_method_observe(EtcMethod *m, EtcObserver *told, void *host)
+void etc_method_observe(EtcMethod *m, EtcObserver *observer, void *host)
 {
-    m->told = told;
-    m->told_host = host;
+    m->observer = observer;
+    m->observer_host = host;
 }
 
-static void tell(const EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t pc, uint32_t first)
+static void call_observer(const EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t pc,
+                          uint32_t first)
 {
     uint32_t instruction = etc_flat_item_table(f, list, pc);
     uint32_t at = etc_flat_table(f, instruction, INSTRUCTION_VALUE);
@@ -464,7 +466,7 @@ static void tell(const EtcMethod *m, const EtcFlat *f, EtcFlatVec list, uint32_t
         s.delegate = etc_flat_i32(f, at, DELEGATE_CALL_INDEX);
         s.name = m->delegate[s.delegate].kind->id;
     }
-    m->told(m->told_host, &s);
+    m->observer(m->observer_host, &s);
 }
 
 int32_t etc_method_n_delegates(const EtcMethod *m)
@@ -496,8 +498,9 @@ void etc_method_limit(EtcMethod *m, int64_t work)
 
 /* -- run --------------------------------------------------------------------------------- */
 
-/* A view that the last run made may point to an input that no longer exists. */
-static void send_home(EtcMethod *m)
+/* Lets all tensors point to their own memory again.  A view of the last run may point to an input
+ * that no longer exists. */
+static void reset_tensors(EtcMethod *m)
 {
     for (uint32_t i = 0; i < m->n_slots; i++) {
         Slot *s = &m->slot[i];
@@ -513,7 +516,7 @@ EtcStatus etc_method_run(EtcMethod *m, EtcError *e)
     int32_t n_steps = 0;
     uint32_t first = 0;
     m->work_left = m->work_limit;
-    send_home(m);
+    reset_tensors(m);
     for (uint32_t c = 0; c < m->chains.n; c++) {
         EtcFlatVec list = chain_at(m, &f, c);
         for (uint32_t pc = 0; pc < list.n;) {
@@ -528,8 +531,8 @@ EtcStatus etc_method_run(EtcMethod *m, EtcError *e)
             if (status != ETC_OK) {
                 return status;
             }
-            if (m->told != NULL) {
-                tell(m, &f, list, here, first);
+            if (m->observer != NULL) {
+                call_observer(m, &f, list, here, first);
             }
         }
         first += list.n;

@@ -14,14 +14,13 @@ enum { LIST_ITEMS = INT_LIST_ITEMS, CALL_ARGS = KERNEL_ARGS };
 /* -- program ----------------------------------------------------------------------------- */
 
 /* Describes a failure in *e, if there is one, and returns `status`. */
-EtcStatus etc_fail_told(EtcError *e, EtcStatus status, const char *what, int64_t index);
-EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index);
+EtcStatus etc_fail_text(EtcError *e, EtcStatus status, const char *what, int64_t index);
+EtcStatus etc_fail_code(EtcError *e, EtcStatus status, int64_t index);
 
 /* The same, but without the text in a build without texts. */
 static inline EtcStatus etc_fail(EtcError *e, EtcStatus status, const char *what, int64_t index)
 {
-    return ETC_BUILD_TEXT ? etc_fail_told(e, status, what, index)
-                          : etc_fail_untold(e, status, index);
+    return ETC_BUILD_TEXT ? etc_fail_text(e, status, what, index) : etc_fail_code(e, status, index);
 }
 
 EtcFlat etc_program_flat(const EtcProgram *p);
@@ -75,8 +74,8 @@ struct EtcMethod {
     int32_t *dim;    /* the sizes of all tensors whose sizes may change */
     void *scratch;
     const struct EtcCores *cores;
-    EtcObserver *told; /* NULL: nobody */
-    void *told_host;
+    EtcObserver *observer; /* is called after each instruction; may be NULL */
+    void *observer_host;
     int64_t work_limit, work_left; /* element operations of a run; 0: no limit */
     EtcValue none;
     uint32_t plan, n_values, n_slots, n_ops, n_delegates;

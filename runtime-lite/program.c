@@ -30,7 +30,7 @@ static const EtcFlatTable schema[] = {
 
 /* -- header ------------------------------------------------------------------------------ */
 
-EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index)
+EtcStatus etc_fail_code(EtcError *e, EtcStatus status, int64_t index)
 {
     if (e != NULL) {
         e->status = status;
@@ -42,9 +42,9 @@ EtcStatus etc_fail_untold(EtcError *e, EtcStatus status, int64_t index)
     return status;
 }
 
-EtcStatus etc_fail_told(EtcError *e, EtcStatus status, const char *what, int64_t index)
+EtcStatus etc_fail_text(EtcError *e, EtcStatus status, const char *what, int64_t index)
 {
-    etc_fail_untold(e, status, index);
+    etc_fail_code(e, status, index);
     if (e != NULL) {
         e->what = what;
     }
@@ -204,7 +204,7 @@ const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_
     EtcFlat f = etc_program_flat(p);
     EtcFlatVec buffers = root_vec(p, PROGRAM_CONSTANT_BUFFER);
     uint32_t constants = etc_flat_table(&f, p->root, PROGRAM_CONSTANTS);
-    if (index < buffers.n) { /* the form before segments */
+    if (index < buffers.n) { /* files without segments have the bytes in the FlatBuffer */
         EtcFlatVec bytes = etc_flat_vec(&f, etc_flat_item_table(&f, buffers, index), BUFFER_BYTES);
         return (n_bytes <= bytes.n) ? bytes.item : NULL;
     }
@@ -214,8 +214,7 @@ const uint8_t *etc_program_constant(const EtcProgram *p, uint32_t index, uint64_
 const uint8_t *etc_program_initial(const EtcProgram *p, uint32_t index, uint64_t n_bytes)
 {
     EtcFlat f = etc_program_flat(p);
-    EtcFlatVec mutables =
-        root_vec(p, PROGRAM_MUTABLES); /* whatever a tensor says, entry 0 counts */
+    EtcFlatVec mutables = root_vec(p, PROGRAM_MUTABLES); /* only entry 0 is used */
     return (mutables.n > 0) ? subsegment(p, etc_flat_item_table(&f, mutables, 0), index, n_bytes)
                             : NULL;
 }
@@ -225,7 +224,7 @@ uint32_t etc_program_n_named(const EtcProgram *p)
     return root_vec(p, PROGRAM_NAMED).n;
 }
 
-EtcNamed etc_program_named(const EtcProgram *p, uint32_t i) /* check_users was content with it */
+EtcNamed etc_program_named(const EtcProgram *p, uint32_t i) /* check_users has accepted row i */
 {
     EtcFlat f = etc_program_flat(p);
     uint32_t row = etc_flat_item_table(&f, root_vec(p, PROGRAM_NAMED), i);

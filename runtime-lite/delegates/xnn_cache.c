@@ -66,7 +66,7 @@ void etc_xnn_cache_expect(XnnCache *c, uint64_t n)
 {
     const XnnBlock *b = c->blocks;
     if ((n > 0) && (n < SIZE_MAX / 4) && ((b == NULL) || (n > b->n_bytes - b->used))) {
-        (void)block_new(c, (size_t)(n + n / 8)); /* else each asks for its own */
+        (void)block_new(c, (size_t)(n + n / 8)); /* if this fails, each node allocates its own */
     }
 }
 
@@ -77,7 +77,7 @@ static void *packed_memory(XnnCache *c, size_t n)
     if (n > SIZE_MAX / 4) {
         return NULL;
     }
-    n = (n + XNN_READS_BEHIND + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN;
+    n = (n + XNN_READS_PAST + PACKED_ALIGN - 1) / PACKED_ALIGN * PACKED_ALIGN;
     if ((b == NULL) || (n > b->n_bytes - b->used)) {
         const size_t more = (b == NULL) ? 0 : b->n_bytes / 4;
         b = block_new(c, (n > more) ? n : more);

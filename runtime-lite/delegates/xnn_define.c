@@ -25,7 +25,7 @@ static enum xnn_datatype datatype(XnnType t)
 const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v)
 {
     const uint8_t *end = x->file + x->file_bytes;
-    if ((v->data == NULL) || (v->n_bytes + XNN_READS_BEHIND <= (size_t)(end - v->data))) {
+    if ((v->data == NULL) || (v->n_bytes + XNN_READS_PAST <= (size_t)(end - v->data))) {
         return v->data;
     }
     for (const XnnCopy *c = x->copies; c != NULL; c = c->next) {
@@ -37,7 +37,7 @@ const void *etc_xnn_readable(EtcXnnpack *x, const XnnValue *v)
     if (c == NULL) {
         return NULL;
     }
-    c->data = calloc(1, v->n_bytes + XNN_READS_BEHIND);
+    c->data = calloc(1, v->n_bytes + XNN_READS_PAST);
     c->next = x->copies;
     c->of = v->data;
     c->n_bytes = v->n_bytes;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    AT_ONCE = 16,   /* weights of a row: a line of the cache */
+    AT_ONCE = 16,   /* how many weights of a row are copied together: a cache line */
     ROWS = 4,       /* how many rows are transposed together */
     AHEAD = 32,     /* how many weights ahead are prefetched */
     MOST_TRIED = 72 /* the most output channels of the small filters */
@@ -22,7 +22,7 @@ enum {
 
 /* -- packing -------------------------------------------------------------------------------- */
 
-static void turn_rows(const float *row, size_t n_weights, size_t tile, size_t k, float *to)
+static void transpose_rows(const float *row, size_t n_weights, size_t tile, size_t k, float *to)
 {
     const float *from = row + k;
     for (size_t i = 0; i < ROWS; i++) {
@@ -40,12 +40,12 @@ static void turn_rows(const float *row, size_t n_weights, size_t tile, size_t k,
 }
 
 /* Sets to[k][output] to filter[output][k]. */
-static void turn(const float *filter, size_t n_out, size_t n_weights, size_t tile, float *to)
+static void transpose(const float *filter, size_t n_out, size_t n_weights, size_t tile, float *to)
 {
     const size_t rows = n_out / ROWS * ROWS, whole = n_weights / AT_ONCE * AT_ONCE;
     for (size_t k = 0; k < whole; k += AT_ONCE) {
         for (size_t i = 0; i < rows; i += ROWS) {
-            turn_rows(filter + i * n_weights, n_weights, tile, k, to + i);
+            transpose_rows(filter + i * n_weights, n_weights, tile, k, to + i);
         }
     }
     for (size_t k = 0; k < n_weights; k++) {
@@ -76,19 +76,19 @@ static void pack(const float *filter, const float *bias, const Sizes *s, size_t 
         for (size_t i = 0; i < n; i++) {
             to[i] = (bias != NULL) ? bias[first + i] : 0.0f;
         }
-        turn(filter + first * n_weights, n, n_weights, tile, to + tile);
+        transpose(filter + first * n_weights, n, n_weights, tile, to + tile);
         to += tile * (n_weights + 1);
     }
 }
 
-/* -- what the library does ------------------------------------------------------------------ */
+/* -- learning the layout -------------------------------------------------------------------- */
 
 enum { MOST_WEIGHTS = 15, MOST_PACKED = 2 * MOST_TRIED * (MOST_WEIGHTS + 1) };
 
 typedef struct Trial { /* a cache for one filter */
     struct xnn_weights_cache_provider provider;
     struct xnn_weights_cache_look_up_key key;
-    float filter[MOST_TRIED * MOST_WEIGHTS + XNN_READS_BEHIND], bias[MOST_TRIED + XNN_READS_BEHIND];
+    float filter[MOST_TRIED * MOST_WEIGHTS + XNN_READS_PAST], bias[MOST_TRIED + XNN_READS_PAST];
     float mine[MOST_PACKED];
     float packed[MOST_PACKED] __attribute__((aligned(64))); /* what the library has packed */
 } Trial;
@@ -181,8 +181,8 @@ static int run_trial(EtcXnnpack *x, Trial *t, const Sizes *s)
     return ok;
 }
 
-/* Compares two packed filters, except the channels that the last tile does not have. */
-static int agree(const float *a, const float *b, const Sizes *s, size_t tile)
+/* Returns whether two packed filters are equal, except for unused channels of the last tile. */
+static int are_equal(const float *a, const float *b, const Sizes *s, size_t tile)
 {
     const size_t n_rows = s->in * s->places + 1;
     for (size_t i = 0; i < packed_floats(s, tile); i++) {
@@ -211,11 +211,12 @@ static size_t tile_of(EtcXnnpack *x, Trial *t, const Sizes *s, uint32_t *seed)
     }
     pack(t->filter, t->bias, s, tile, t->mine);
     *seed = t->key.seed ^ (uint32_t)(s->out ^ s->in);
-    return agree(t->mine, t->packed, s, tile) ? tile : 0;
+    return are_equal(t->mine, t->packed, s, tile) ? tile : 0;
 }
 
-/* The second filter has other sizes and does not fill its last tile. */
-static void learn(EtcXnnpack *x)
+/* Learns the layout from two small filters.  The second one has other sizes and does not fill its
+ * last tile. */
+static void learn_layout(EtcXnnpack *x)
 {
     const Sizes first = {MOST_TRIED - 8, 3, 3}, second = {MOST_TRIED - 1, 5, 3};
     Trial t;
@@ -248,12 +249,13 @@ void etc_xnn_dense_learn(EtcXnnpack *x, const XnnGraph *g, const uint32_t *node,
 {
     for (uint32_t i = 0; (i < n_nodes) && !x->dense.is_known; i++) {
         if (is_dense(g, &g->node[node[i]])) {
-            learn(x);
+            learn_layout(x);
         }
     }
 }
 
-/* If a filter has fewer outputs than a tile, the library packs it in another way. */
+/* Packs the filter of a node.  Returns 0 if the library must pack it, for example because it has
+ * fewer outputs than a tile, which the library packs in another way. */
 int etc_xnn_dense_pack(EtcXnnpack *x, const XnnGraph *g, const XnnNode *n)
 {
     const size_t tile = x->dense.tile;

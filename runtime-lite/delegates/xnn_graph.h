@@ -12,7 +12,7 @@ enum {
     XNN_INPUTS = 5,
     XNN_FIELDS = 15,           /* scalars of a node, but ids and flags */
     XNN_MOST_EXTERNALS = 4096, /* the limit of the official runtime */
-    XNN_READS_BEHIND = 16      /* how many bytes the library may read after a tensor */
+    XNN_READS_PAST = 16        /* how many bytes the library may read after a tensor */
 };
 #define XNN_NO_ID UINT32_MAX
 

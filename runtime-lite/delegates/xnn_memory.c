@@ -49,7 +49,7 @@ void *etc_xnn_allocate(size_t align, size_t n)
     }
 #ifdef MADV_HUGEPAGE
     if (is_large) {
-        (void)madvise(p, large, MADV_HUGEPAGE); /* a wish */
+        (void)madvise(p, large, MADV_HUGEPAGE); /* the system may ignore it */
     }
 #endif
     return p;

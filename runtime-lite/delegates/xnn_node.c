@@ -12,7 +12,6 @@
 #define SLOT(id, what) what,
 #define SLOTS(id) static const EtcFlatSlot id##_slots[] = {XNN_##id##_SLOTS(SLOT)};
 XNN_TABLES(SLOTS)
-/* the scalar slots of nodes */
 static const EtcFlatSlot scalars[] = {S4, S4, S4, S4, S4, S4, S4, S4, S4, S4,
                                       S4, S4, S4, S4, S4, S4, S4, S4, S4, S4};
 static const EtcFlatSlot one_list[] = {S4, V4, S4, S4, S4};         /* transpose, reshape */
@@ -38,7 +37,7 @@ const EtcFlatTable etc_xnn_schema[] = {
     NUMBERS(7), BINARY, CAT, CONV, UNARY, UNARY, UNARY,           /* sdpa .. gelu */
     UNARY, UNARY, UNARY, UNARY, UNARY};                           /* tanh .. cos */
 
-/* -- where a kind keeps what -------------------------------------------------------------- */
+/* -- the slots of each kind --------------------------------------------------------------- */
 
 typedef struct Place {
     uint8_t n_fields;       /* scalars from slot 0 on */

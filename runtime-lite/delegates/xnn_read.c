@@ -223,7 +223,7 @@ static int are_scales(const uint8_t *data, uint32_t n, int is_bf16)
 /* Converts inline float scales of groups to bf16, rounded to nearest even. */
 static const void *to_bf16(const uint8_t *data, uint32_t n, XnnValue *v)
 {
-    uint16_t *to = calloc((size_t)n + XNN_READS_BEHIND, sizeof *to);
+    uint16_t *to = calloc((size_t)n + XNN_READS_PAST, sizeof *to);
     for (uint32_t k = 0; (to != NULL) && (k < n); k++) {
         uint32_t bits = (uint32_t)load(data + (size_t)4 * k, 4);
         to[k] = (uint16_t)((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);

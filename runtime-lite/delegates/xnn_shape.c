@@ -1,5 +1,6 @@
-/* xnn_shape.c -- sizes of all values of an XNNPACK graph from those of its inputs.  The library takes
- * much of this on trust; so it is worked out here, once at load and anew when a call brings others. */
+/* xnn_shape.c -- computes the sizes of all values of an XNNPACK graph from those of its inputs, and
+ * checks them, because the library does not.  This is done at load, and again when the inputs of a
+ * call have other sizes. */
 #include "runtime-lite/delegates/xnn_graph.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ typedef struct Infer {
     XnnShape out[2];
 } Infer;
 
-/* Each returns NULL, or what is wrong. */
+/* Each of these functions returns NULL, or what is wrong. */
 
 static const char *sizes_as(Infer *f, const XnnShape *s)
 {
@@ -298,13 +299,13 @@ static const char *resize(Infer *f)
 
 static const char *pad(Infer *f)
 {
-    const XnnShape *a = f->in[0], *before = &f->n->a, *behind = &f->n->b;
-    if ((before->rank != a->rank) || (behind->rank != a->rank)) {
+    const XnnShape *a = f->in[0], *before = &f->n->a, *after = &f->n->b;
+    if ((before->rank != a->rank) || (after->rank != a->rank)) {
         return "paddings of another rank";
     }
     f->out[0] = *a;
     for (uint32_t k = 0; k < a->rank; k++) {
-        f->out[0].dim[k] += before->dim[k] + behind->dim[k];
+        f->out[0].dim[k] += before->dim[k] + after->dim[k];
     }
     return NULL;
 }
@@ -347,7 +348,7 @@ static const char *slice(Infer *f)
         if ((from->dim[k] > a->dim[k]) || (size->dim[k] > a->dim[k] - from->dim[k])) {
             return "slice past the end";
         }
-        o->dim[k] = size->dim[k] ? size->dim[k] : a->dim[k] - from->dim[k]; /* 0: all there is */
+        o->dim[k] = size->dim[k] ? size->dim[k] : a->dim[k] - from->dim[k]; /* 0: up to the end */
     }
     return NULL;
 }

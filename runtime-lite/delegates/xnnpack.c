@@ -21,7 +21,7 @@ typedef struct State {
     EtcXnnpack *host;
     XnnGraph graph;
     xnn_runtime_t runtime;
-    uint32_t *id;    /* the library's, by place */
+    uint32_t *id;    /* by place: the library's id of a value */
     XnnShape *shape; /* the sizes in the last call */
     XnnShape *old;   /* the sizes of arguments in the call before it */
     struct xnn_external_value *external;
@@ -298,7 +298,7 @@ static int is_type(const XnnValue *v, EtcDtype t)
                                      : (t == ETC_I32) || (v->is_output && (t == ETC_I64));
 }
 
-/* Returns the sizes as they lie in memory.  A tensor of rank 0 becomes one element. */
+/* Returns the sizes of a tensor in the order of its memory.  Rank 0 becomes one axis of size 1. */
 static XnnShape shape_of(const EtcTensor *t)
 {
     XnnShape s = {1, {1}};
@@ -510,7 +510,7 @@ static int ends_file(const State *s, const EtcTensor *t)
 {
     uintptr_t from = (uintptr_t)s->host->file, at = (uintptr_t)t->data;
     return (at >= from) && (at <= from + s->host->file_bytes) &&
-           ((uint64_t)t->capacity + XNN_READS_BEHIND > from + s->host->file_bytes - at);
+           ((uint64_t)t->capacity + XNN_READS_PAST > from + s->host->file_bytes - at);
 }
 
 /* Sets up the runtime for the sizes of a call.  A tensor may be several arguments, so all sizes
@@ -589,7 +589,7 @@ static EtcStatus run(void *state, EtcValue *const *arg, int32_t n_args, EtcError
 /* -- profile ------------------------------------------------------------------------------ */
 
 /* Returns one kind of profile data of the library, *size bytes; NULL: there is none. */
-static void *told(xnn_runtime_t runtime, enum xnn_profile_info what, size_t *size)
+static void *profile_data(xnn_runtime_t runtime, enum xnn_profile_info what, size_t *size)
 {
     size_t all = 0;
     *size = 0;
@@ -627,19 +627,19 @@ static int name_parts(State *s, uint32_t n, size_t n_names)
     return found == n;
 }
 
-/* Names once; the times of the last run each time. */
+/* Reads the times of the last run and, the first time, the names of the operations. */
 static int read_profile(State *s)
 {
     Profile *p = &s->profile;
     size_t size, n_names = 0;
     free(p->microseconds);
-    p->microseconds = told(s->runtime, xnn_profile_info_operator_timing, &size);
+    p->microseconds = profile_data(s->runtime, xnn_profile_info_operator_timing, &size);
     if (p->microseconds == NULL) {
         return 0;
     }
     const uint32_t n = (uint32_t)(size / sizeof *p->microseconds);
     if (p->part == NULL) {
-        p->names = told(s->runtime, xnn_profile_info_operator_name, &n_names);
+        p->names = profile_data(s->runtime, xnn_profile_info_operator_name, &n_names);
         p->part = calloc((size_t)n + 1, sizeof *p->part);
         p->n = ((p->names != NULL) && (p->part != NULL) && (n > 0) && name_parts(s, n, n_names))
                    ? n

@@ -59,7 +59,7 @@ static Made *made_new(const Case *c)
     m->value[0].external = 0;
     m->value[3].external = 1;
     m->n_filter = m->value[1].n_bytes / sizeof(float);
-    m->n_bytes = m->value[1].n_bytes + m->value[2].n_bytes + XNN_READS_BEHIND;
+    m->n_bytes = m->value[1].n_bytes + m->value[2].n_bytes + XNN_READS_PAST;
     m->data = malloc(m->n_bytes);
     for (size_t i = 0; i < m->n_bytes / sizeof(float); i++)
         m->data[i] = (float)(i % 65537) - 1000.0f;
