@@ -718,6 +718,35 @@ static void put_result(Function *f, const Node *n, const char *y, Dim count, int
     put(t, ";\n");
 }
 
+/* The loops of a reduction: over the axes that stay, and over the row of elements along the others,
+ * whose number is `count`. */
+typedef struct Reduction {
+    Nest stay, row;
+    Dim count;
+} Reduction;
+
+static Reduction reduction_of(Function *f, const Node *n, const bool *goes)
+{
+    const Value *x = arg_value(n, "self"), *y = n->out[0];
+    Dim x_stride[MAX_RANK], y_stride[MAX_RANK];
+    const bool keepdim = arg_bool(n, "keepdim");
+    Reduction r = {nest_new(f->e, x->type, 2), nest_new(f->e, x->type, 1), DIM(1)};
+    type_strides(f->e, value_type(x), x_stride);
+    type_strides(f->e, y->type, y_stride);
+    for (int i = 0, k = 0; i < x->type.rank; i++) {
+        const Dim size = x->type.dim[i];
+        r.stay.stride[0][i] = r.row.stride[0][i] = x_stride[i];
+        r.stay.stride[1][i] = goes[i] ? DIM(0) : y_stride[k];
+        r.count = goes[i] ? dim_mul(f->e->method->program, r.count, size) : r.count;
+        r.stay.size[i] = goes[i] ? DIM(1) : size;
+        r.row.size[i] = goes[i] ? size : DIM(1);
+        k += !goes[i] || keepdim;
+    }
+    nest_collapse(f->e, &r.stay);
+    nest_collapse(f->e, &r.row);
+    return r;
+}
+
 /* Prints loops over the axes that stay.  Inside them, a core reduces the row of elements along the
  * other axes. */
 bool emit_reduce(Function *f, const Node *n, Clamp clamp)
@@ -725,44 +754,29 @@ bool emit_reduce(Function *f, const Node *n, Clamp clamp)
     const char *index[MAX_LOOPS];
     const Value *x = arg_value(n, "self"), *y = n->out[0];
     bool goes[MAX_RANK], is_amax = n->op == OP_AMAX;
-    Dim x_stride[MAX_RANK], y_stride[MAX_RANK], count = DIM(1);
-    int rank = x->type.rank;
     (void)clamp;
     if ((!dtype_is_float(x->type.dtype) && !dtype_is_float(y->type.dtype)) || n->op == OP_AMIN ||
         n->op == OP_PROD || n->op == OP_PROD_DIM || (x->type.dtype == ETC_F64 && y->type.dtype == ETC_F64))
         return emit_any(f, n, clamp);
-    if (!check_tensors(f, n, 0) || !reduced(n, rank, goes))
+    if (!check_tensors(f, n, 0) || !reduced(n, x->type.rank, goes))
         return false;
-    bool keepdim = arg_bool(n, "keepdim");
-    type_strides(f->e, value_type(x), x_stride);
-    type_strides(f->e, y->type, y_stride);
-    Nest stay = nest_new(f->e, x->type, 2), row = nest_new(f->e, x->type, 1);
-    for (int i = 0, k = 0; i < rank; i++) {
-        stay.stride[0][i] = row.stride[0][i] = x_stride[i];
-        stay.stride[1][i] = goes[i] ? DIM(0) : y_stride[k];
-        count = goes[i] ? dim_mul(f->e->method->program, count, x->type.dim[i]) : count;
-        stay.size[i] = goes[i] ? DIM(1) : x->type.dim[i];
-        row.size[i] = goes[i] ? x->type.dim[i] : DIM(1);
-        k += !goes[i] || keepdim;
-    }
-    nest_collapse(f->e, &stay);
-    nest_collapse(f->e, &row);
-    int indent = nest_open(f, &stay, stay.rank, index);
+    const Reduction r = reduction_of(f, n, goes);
+    const int depth = r.stay.rank, indent = nest_open(f, &r.stay, depth, index);
     const char *from = names_make(f->names, "", "row");
     put(&f->body, "%*sconst float *%s = ", indent, "", from);
-    nest_address(f, &stay, 0, function_pointer(f, x), stay.rank, index);
+    nest_address(f, &r.stay, 0, function_pointer(f, x), depth, index);
     put(&f->body, ";\n%*s%s\n", indent, "",
         is_amax ? "float max = -__builtin_inff();" : "EtcSum sum;");
     if (!is_amax)
         put(&f->body, "%*setc_sum_start(&sum);\n", indent, "");
-    put_row(f, &row, from, is_amax ? "max = etc_amax_f32" : "etc_sum_f32",
+    put_row(f, &r.row, from, is_amax ? "max = etc_amax_f32" : "etc_sum_f32",
             is_amax ? "max" : "&sum", indent);
     Text address = {.a = f->e->a}, body = f->body;
     f->body = address;
-    nest_address(f, &stay, 1, f->name_of[y->index], stay.rank, index);
+    nest_address(f, &r.stay, 1, f->name_of[y->index], depth, index);
     address = f->body;
     f->body = body;
-    put_result(f, n, address.s, count, indent);
-    nest_close(f, stay.rank);
+    put_result(f, n, address.s, r.count, indent);
+    nest_close(f, depth);
     return true;
 }

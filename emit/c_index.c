@@ -418,29 +418,18 @@ static void put_float_sums(Function *f, const Node *n, int64_t d)
     put(&f->body, ");\n");
 }
 
-/* Prints cumsum(self, dim).  Without the core, floats are summed in double, and other elements
- * in 64 bits that wrap. */
-bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
+/* Prints the cumsum along axis d as loops.  Floats are summed in double, and other elements in 64
+ * bits that wrap. */
+static void put_sums(Function *f, const Node *n, int64_t d)
 {
     const char *index[MAX_LOOPS];
-    int64_t d = 0;
     const Value *x = arg_value(n, "self"), *y = n->out[0];
-    Type t = value_type(x);
+    const Type t = value_type(x);
     Dim x_step = DIM(0), y_step = DIM(0), count = DIM(1);
-    (void)clamp;
-    if (!dtype_has_c(t.dtype) || !dtype_has_c(y->type.dtype) || !arg_int(n, "dim", &d) ||
-        (dtype_is_float(t.dtype) && !dtype_is_float(y->type.dtype)))
-        return function_refuse(f, n, "has no C for these dtypes");
-    if (t.rank && t.dtype == ETC_F32 && y->type.dtype == ETC_F32 && c_type_is_dense(f->e, t) &&
-        c_type_is_dense(f->e, y->type)) {
-        put_float_sums(f, n, d < 0 ? d + t.rank : d);
-        return true;
-    }
     Nest nest = nest_new(f->e, y->type, 2);
     nest_operand(f->e, &nest, 0, t);
     nest_operand(f->e, &nest, 1, y->type);
     if (t.rank) {
-        d += d < 0 ? t.rank : 0;
         count = nest.size[d];
         x_step = nest.stride[0][d];
         y_step = nest.stride[1][d];
@@ -465,6 +454,23 @@ bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
         c_type(y->type.dtype));
     put(&f->body, "%*s}\n", in, "");
     nest_close(f, nest.rank);
+}
+
+/* Prints cumsum(self, dim). */
+bool emit_cumsum(Function *f, const Node *n, Clamp clamp)
+{
+    int64_t d = 0;
+    const Type t = value_type(arg_value(n, "self")), y = n->out[0]->type;
+    (void)clamp;
+    if (!dtype_has_c(t.dtype) || !dtype_has_c(y.dtype) || !arg_int(n, "dim", &d) ||
+        (dtype_is_float(t.dtype) && !dtype_is_float(y.dtype)))
+        return function_refuse(f, n, "has no C for these dtypes");
+    d += d < 0 ? t.rank : 0;
+    if (t.rank && t.dtype == ETC_F32 && y.dtype == ETC_F32 && c_type_is_dense(f->e, t) &&
+        c_type_is_dense(f->e, y))
+        put_float_sums(f, n, d);
+    else
+        put_sums(f, n, d);
     return true;
 }
 
