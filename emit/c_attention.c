@@ -106,7 +106,7 @@ static int64_t whole_vectors(int64_t n)
 }
 
 /* Returns the bytes of a large tile of scores and of the panel, if these are more than the target's
- * scratch; else 0.  Keys are packed anew for each tile, so tiles with more queries take less time.
+ * scratch; else 0.  Keys are packed again for each tile, so tiles with more queries take less time.
  * A tile takes at most half of the bytes of queries and keys.  On a microcontroller, and if sizes
  * are symbolic, the result is 0. */
 static int64_t large_work(const Function *f, const Heads *h)

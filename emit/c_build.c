@@ -13,7 +13,7 @@ typedef struct Build {
     CFiles *out;
 } Build;
 
-/* -- which files ------------------------------------------------------------------------------- */
+/* -- the files of a model ---------------------------------------------------------------------- */
 
 static const char *base_of(const char *path)
 {
@@ -50,13 +50,13 @@ static const CFile *next_file(const Build *b, const CFile *at, bool (*is_it)(con
     return f < end ? f : NULL;
 }
 
-/* Prints the names of the files of a kind, each between `before` and `behind`, and `comma` between
+/* Prints the names of the files of a kind, each between `before` and `after`, and `comma` between
  * two of them. */
 static void put_files(const Build *b, Text *t, bool (*is_it)(const CFile *f), const char *before,
-                      const char *behind, const char *comma)
+                      const char *after, const char *comma)
 {
     for (const CFile *f = NULL, *last = NULL; (f = next_file(b, f, is_it)); last = f)
-        put(t, "%s%s%s%s%s", last ? comma : "", before, b->file, f->suffix, behind);
+        put(t, "%s%s%s%s%s", last ? comma : "", before, b->file, f->suffix, after);
 }
 
 /* Returns the name of a program without its ".c". */
@@ -65,7 +65,7 @@ static const char *name_of_program(const Build *b, const CFile *f)
     return arena_printf(b->a, "%s%.*s", b->name, (int)strlen(f->suffix) - 2, f->suffix);
 }
 
-/* Prints the first lines of a file.  They also tell a later run that it may replace the file. */
+/* Prints the first lines of a file.  A later run replaces the file only if it begins with them. */
 static void put_first_lines(const Build *b, Text *t)
 {
     put(t, "# SPDX-License-Identifier: 0BSD\n"

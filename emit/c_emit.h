@@ -102,8 +102,8 @@ typedef struct Emit {
     const char **symbol;      /* by symbol index: its name in C */
     const Value **item_of;    /* by symbol index: the tensor whose element it is, or NULL */
     bool *is_read;            /* by symbol index: the code so far has read it */
-    const char **told;        /* by symbol index: where NAME_run writes a size that it computes for
-                               * the caller, or NULL */
+    const char **size_out;    /* by symbol index: the parameter of NAME_run that returns a size
+                               * which it computes, or NULL */
     const char **in_name, **out_name; /* the parameters of NAME_run */
     Memory *memory;                   /* the arena, or a bank for each pool */
     int n_memories;

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* -- what emitters of nodes use -------------------------------------------------------------- */
+/* -- helpers of emitters --------------------------------------------------------------------- */
 
 static void note_symbol(const Symbol *s, void *ctx)
 {
@@ -138,7 +138,7 @@ static bool emit_body(Function *f, const Node *group, const Graph *body)
         return done;
     if (anchor && !root->def)
         return function_refuse(f, anchor, "takes no group that returns its input");
-    if (anchor && anchor->n_out == 1) /* its sums are computed in the bytes of the result */
+    if (anchor && anchor->n_out == 1) /* the anchor writes its sums into the bytes of the result */
         f->name_of[anchor->out[0]->index] = f->name_of[root->index];
     if (anchor && !(is_stream ? emit_stages(f, group, body, skip)
                               : emit_anchor(f, body, anchor, skip)))
@@ -511,8 +511,8 @@ static bool emit_item(Emit *e, const Node *n)
     bool ok = put_scalar_of(e, &e->run, v);
     put(&e->run, ";\n");
     put_symbol_check(e, &e->run, s->index);
-    if (e->told[s->index])
-        put(&e->run, "    *%s = %s;\n", e->told[s->index], e->symbol[s->index]);
+    if (e->size_out[s->index])
+        put(&e->run, "    *%s = %s;\n", e->size_out[s->index], e->symbol[s->index]);
     e->is_read[s->index] = true;
     put_guard_checks(e, &e->run, s);
     return ok;

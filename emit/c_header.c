@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* -- what NAME_run takes --------------------------------------------------------------------- */
+/* -- parameters of NAME_run ------------------------------------------------------------------ */
 
 static bool is_updated(const Graph *g, const Value *v)
 {
@@ -50,8 +50,8 @@ void put_parameters(Emit *e, Text *t)
     for (int i = 0; i < e->p->n_syms; i++)
         if (!e->item_of[i])
             put(t, "%sint64_t %s", comma(&n), e->symbol[i]);
-        else if (e->told[i])
-            put(t, "%sint64_t *%s", comma(&n), e->told[i]);
+        else if (e->size_out[i])
+            put(t, "%sint64_t *%s", comma(&n), e->size_out[i]);
     if (e->state_bytes)
         put(t, "%svoid *state", comma(&n));
     for (int i = 0; i < e->n_memories; i++)
@@ -71,8 +71,8 @@ void put_arguments(Emit *e, Text *t)
         if (port_is_parameter(e, g->out[i]))
             put(t, "%s%s", comma(&n), e->out_name[i]);
     for (int i = 0; i < e->p->n_syms; i++)
-        if (!e->item_of[i] || e->told[i])
-            put(t, "%s%s", comma(&n), e->told[i] ? e->told[i] : e->symbol[i]);
+        if (!e->item_of[i] || e->size_out[i])
+            put(t, "%s%s", comma(&n), e->size_out[i] ? e->size_out[i] : e->symbol[i]);
     if (e->state_bytes)
         put(t, "%sstate", comma(&n));
     for (int i = 0; i < e->n_memories; i++)
@@ -81,7 +81,7 @@ void put_arguments(Emit *e, Text *t)
         put(t, "%sthreads", comma(&n));
 }
 
-/* -- what NAME_run returns ------------------------------------------------------------------- */
+/* -- results of NAME_run --------------------------------------------------------------------- */
 
 int status_of_symbol(const Emit *e, int i)
 {
@@ -199,10 +199,10 @@ static void put_ports(Emit *e, Text *t)
             put_port(e, t, true, i, width);
     for (int i = 0; i < e->p->n_syms; i++) {
         const Symbol *s = e->p->sym[i];
-        if (e->item_of[i] && !e->told[i])
+        if (e->item_of[i] && !e->size_out[i])
             continue;
-        put(t, " *   %-9s  %-*s  %" PRId64 " to ", e->told[i] ? "size out" : "size", width,
-            e->told[i] ? e->told[i] : e->symbol[i], s->lo);
+        put(t, " *   %-9s  %-*s  %" PRId64 " to ", e->size_out[i] ? "size out" : "size", width,
+            e->size_out[i] ? e->size_out[i] : e->symbol[i], s->lo);
         if (s->hi != INT64_MAX)
             put(t, "%" PRId64 "\n", s->hi);
         else

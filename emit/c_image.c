@@ -279,13 +279,13 @@ static bool cut_borders(Function *f, const Node *n, bool is_reflection, Cut *c)
     for (int i = 0; i < arg_count(n, "padding") / 2; i++) {
         int d = t.rank - 1 - i, step = -is_reflection;
         Dim lo = pad[2 * i], hi = pad[2 * i + 1];
-        Dim before = dim_max(p, lo, DIM(0)), behind = dim_max(p, hi, DIM(0));
-        Dim kept = sub(f, sub(f, n->out[0]->type.dim[d], before), behind);
+        Dim before = dim_max(p, lo, DIM(0)), after = dim_max(p, hi, DIM(0));
+        Dim kept = sub(f, sub(f, n->out[0]->type.dim[d], before), after);
         Dim last = sub(f, t.dim[d], DIM(1 + is_reflection));
         c->count[d] = 3;
         c->piece[d][0] = (Piece){DIM(0), is_reflection ? before : DIM(0), before, step};
         c->piece[d][1] = (Piece){before, sub(f, before, lo), kept, 1};
-        c->piece[d][2] = (Piece){add(f, before, kept), last, behind, step};
+        c->piece[d][2] = (Piece){add(f, before, kept), last, after, step};
     }
     return true;
 }

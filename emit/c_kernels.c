@@ -44,7 +44,7 @@ typedef struct Wanted {
     const char **text; /* by header: its unpacked text, or NULL */
     bool *chunk, *header;
     int *todo, n_todo;
-    int isa; /* the index of the target's set in c_isa; -1: any */
+    int isa; /* the index of the target's set in c_isa; -1: all sets, each under its condition */
     const char *mcu; /* the target's set of steps, or NULL */
 } Wanted;
 
@@ -203,12 +203,12 @@ static void put_condition(Text *t, const CHeader *h)
 static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
 {
     const CHeader *open = NULL;
-    int end = i, behind = i;
-    for (; behind < c_n_chunks; behind++) {
-        const CHeader *h = &c_header[c_chunk[behind].header];
-        if (!is_of_some(h) || (behind > i && !h->first && h != &c_header[c_chunk[i].header]))
+    int end = i, next = i;
+    for (; next < c_n_chunks; next++) {
+        const CHeader *h = &c_header[c_chunk[next].header];
+        if (!is_of_some(h) || (next > i && !h->first && h != &c_header[c_chunk[i].header]))
             break;
-        end = w->chunk[behind] ? behind + 1 : end;
+        end = w->chunk[next] ? next + 1 : end;
     }
     for (; i < end; i++) {
         const CHeader *h = &c_header[c_chunk[i].header];
@@ -220,7 +220,7 @@ static int put_branches(Text *t, const Wanted *w, int i, int64_t work_bytes)
     }
     if (open)
         put(t, "#endif\n\n");
-    return behind - 1;
+    return next - 1;
 }
 
 void put_chunks(Text *t, const Text *code, const Target *target, int64_t work_bytes)

@@ -175,11 +175,11 @@ static void put_output_sizes(Emit *e, Text *t, bool is_told)
 
 /* Prints variables for the sizes that NAME_run computes, with their upper bounds as first values.
  * Returns whether there are any. */
-static bool put_told(Emit *e, Text *t)
+static bool put_sizes_out(Emit *e, Text *t)
 {
     bool any = false;
     for (int i = 0; i < e->p->n_syms; i++) {
-        if (!e->told[i])
+        if (!e->size_out[i])
             continue;
         put(t, "    int64_t %s = %" PRId64 ";\n", e->symbol[i], e->p->sym[i]->hi);
         any = true;
@@ -187,8 +187,8 @@ static bool put_told(Emit *e, Text *t)
     return any;
 }
 
-/* Prints a line of a table of texts.  A text of the user may have any length, so it is cut; it is
- * escaped for a terminal. */
+/* Prints a line of a table of texts.  The text may contain names of the user's model, so it is cut
+ * to a length and escaped. */
 static void put_reason(Text *t, const char *s)
 {
     enum { MOST = 400 };
@@ -251,7 +251,7 @@ static bool put_call(Emit *e, Text *t)
                                   "emit-c --main cannot find the size '%s' from the inputs",
                                   e->p->sym[i]->name);
     put_size_checks(e, t);
-    bool any_told = put_told(e, t);
+    bool any_told = put_sizes_out(e, t);
     put_output_sizes(e, t, false);
     put_shared_inputs(e, t);
     put(t, "    (void)in;\n    (void)state;\n    stop_status(%s_run(", e->name);
@@ -262,8 +262,8 @@ static bool put_call(Emit *e, Text *t)
         if (port_is_parameter(e, g->out[i]))
             put(t, "(%s *)out[%d].data, ", c_type(g->out[i]->type.dtype), i);
     for (int i = 0; i < e->p->n_syms; i++)
-        if (!e->item_of[i] || e->told[i])
-            put(t, "%s%s, ", e->told[i] ? "&" : "", e->symbol[i]);
+        if (!e->item_of[i] || e->size_out[i])
+            put(t, "%s%s, ", e->size_out[i] ? "&" : "", e->symbol[i]);
     put(t, "%s", e->state_bytes ? "state, " : "");
     for (int i = 0; i < e->n_memories; i++)
         put(t, "%s%s", i ? ", " : "", memory_in_main(e, &e->memory[i]));

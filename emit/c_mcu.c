@@ -16,13 +16,13 @@ typedef struct Blocks {
 struct McuSet {
     const char *name; /* the X of kernels/mcu_X.h */
     Blocks conv, linear;
-    int64_t panel_bytes, line_bytes, number_bytes; /* the size of a term in a panel, of an
-                                                     element of a linear layer's x, and of
-                                                     a number of a picture */
-    int64_t pair_bytes;                           /* the size of two taps of a row: ETC_MCU_TAPS */
-    int64_t run, window_bytes; /* numbers that a row of a window should have a multiple of; about
-                                  the bytes of the rows that windows read */
-    int64_t picture_bytes;     /* about the bytes of a picture of a channel */
+    /* The bytes of a term in a panel, of an element of a linear layer's x, and of a number of a
+     * picture. */
+    int64_t panel_bytes, line_bytes, number_bytes;
+    int64_t pair_bytes;    /* the bytes of two taps of a row: ETC_MCU_TAPS */
+    int64_t run;           /* the numbers in a row of a window should be a multiple of this */
+    int64_t window_bytes;  /* about how many bytes the rows that windows read should have */
+    int64_t picture_bytes; /* about how many bytes a picture of a channel should have */
     bool counts_from_0; /* x is unsigned */
     bool has_strips;    /* it has strips of four rows, and etc_mcu_sum_4 */
     bool holds_points;  /* a channel's weights are between its start and its factor */
@@ -118,8 +118,8 @@ static int64_t blocks_of(int64_t n, int64_t size)
     return (n + size - 1) / size;
 }
 
-/* The layout of the terms of a channel: [rows][columns][wide], with zeros behind the terms of an
- * element, and as many behind those of a row that `row` terms are from row to row. */
+/* The layout of the terms of a channel: [rows][columns][wide].  Zeros fill up the terms of an
+ * element to `wide`, and the terms of a row to `row`. */
 typedef struct Window {
     int64_t rows, columns, wide, row;
 } Window;
@@ -132,7 +132,7 @@ static Window one_run(int64_t terms)
 
 /* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
  * channel are [terms / area][area] in the file, and are transposed.  If holds_points is set, a
- * block has one channel, whose start is before its weights and whose factor is behind them.  Sets
+ * block has one channel, whose start is before its weights and whose factor is after them.  Sets
  * *bytes to the size of a group. */
 static const char *put_weights(Emit *e, const Points *p, const Blocks *b, const Window *w,
                                bool holds_points, int64_t *bytes)

@@ -128,7 +128,7 @@ static bool lies_in(const Emit *e, const Value *v, const Memory *m)
 
 /* Returns the first aligned byte after a value that is live at the current node and overlaps
  * [at, at + bytes); `at` if there is none. */
-static int64_t behind(const Emit *e, const Memory *m, int64_t at, int64_t bytes)
+static int64_t after_live(const Emit *e, const Memory *m, int64_t at, int64_t bytes)
 {
     for (int i = 0; i < e->method->n_values; i++) {
         const Value *v = e->value[i];
@@ -166,7 +166,7 @@ const char *emit_gap(Emit *e, int64_t bytes)
     int64_t at, next;
     for (;; m++) {
         at = is_method ? 0 : round_up(m->bytes, WORK_ALIGN);
-        while (is_method && (next = behind(e, m, at, bytes)) != at)
+        while (is_method && (next = after_live(e, m, at, bytes)) != at)
             at = next;
         if (has_room(e, m, at + bytes))
             break;
@@ -188,7 +188,7 @@ const char *memory_take_work(Emit *e)
     return memory_address(e, m, at);
 }
 
-/* -- what the driver is told ------------------------------------------------------------------- */
+/* -- numbers for the driver -------------------------------------------------------------------- */
 
 static void add_missed(Emit *e, const Memory *m, CBank *b)
 {
@@ -228,7 +228,7 @@ void memory_tell(Emit *e, CFiles *out)
         PUSH(e->a, out->bank, out->n_banks, e->rom[i]);
 }
 
-/* -- what the header says ---------------------------------------------------------------------- */
+/* -- macros of the header ---------------------------------------------------------------------- */
 
 void put_memory_macros(Emit *e, Text *t)
 {

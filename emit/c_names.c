@@ -31,8 +31,8 @@ static bool starts(const char *s, const char *with)
     return !strncmp(s, with, strlen(with));
 }
 
-/* Returns whether s is spelt like a macro: NULL, INT8_MAX. */
-static bool is_shouted(const char *s)
+/* Returns whether s is spelt like a macro, such as NULL or INT8_MAX. */
+static bool is_like_macro(const char *s)
 {
     return strlen(s) > 2 && strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(s);
 }
@@ -44,7 +44,7 @@ static bool is_reserved(const char *s)
         if (!strcmp(s, reserved[i]))
             return true;
     /* Names like those of stdint.h's types, and of kernels, are reserved too. */
-    return (n > 2 && !strcmp(s + n - 2, "_t")) || !strncasecmp(s, "etc", 3) || is_shouted(s);
+    return (n > 2 && !strcmp(s + n - 2, "_t")) || !strncasecmp(s, "etc", 3) || is_like_macro(s);
 }
 
 /* Returns whether s is spelt like the name of a constant or function of the file.  A parameter of

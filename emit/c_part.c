@@ -9,16 +9,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Costs, in elements that are read or written. */
-static const double LEAST_WORK = 1 << 14; /* less is not split */
-static const double MOVE = 4;             /* an element that is moved without vectors */
-static const double MACS_OF_ELEMENT = 4;  /* multiply-adds that take as long as one element */
-static const double FAR = 5;              /* an element that others made */
-static const double STORED = 2;           /* an element of a constant */
-static const double EDGE = 1500;          /* a line of the cache that two threads write */
-static const double NO_COST = 1 << 30;    /* more than any */
+/* Costs are counted in elements that are read or written. */
+static const double LEAST_WORK = 1 << 14; /* a node with less work is not split */
+static const double MOVE = 4;             /* the cost to move an element without vectors */
+static const double MACS_OF_ELEMENT = 4;  /* how many multiply-adds take as long as one element */
+static const double FAR = 5;              /* the cost to read what another thread has computed */
+static const double STORED = 2;           /* the cost to read an element of a constant */
+static const double EDGE = 1500;          /* the cost of a cache line that two threads write */
+static const double NO_COST = 1 << 30;    /* it is higher than any cost */
 
-enum { LINE = 16 }; /* the floats of a line of the cache */
+enum { LINE = 16 }; /* the number of floats in a cache line */
 
 void take_part_names(const Emit *e, NameSet *names)
 {
@@ -46,7 +46,7 @@ void parts_start(Emit *e)
     p->n_syms--;
 }
 
-/* -- which indices ----------------------------------------------------------------------------- */
+/* -- the indices that a part needs ------------------------------------------------------------- */
 
 /* Returns the number of a value in the list; if it is not there, the number of items. */
 static int index_of(const Parts *p, const Value *v)
@@ -174,7 +174,8 @@ static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axi
            c_type_is_dense(e, type_of_part(e, p, v->type, axis));
 }
 
-/* Returns whether the dtype of a node is one that its kernel, not a loop for any dtype, computes. */
+/* Returns whether a kernel computes the dtype of a node.  For other dtypes a plain loop is printed.
+ */
 static bool has_kernel(const Node *n)
 {
     EtcDtype t = n->out[0]->type.dtype;
@@ -230,7 +231,7 @@ static bool need_operands(Emit *e, Parts *p, const Node *n)
     return true;
 }
 
-/* Returns whether several nodes of a body are no loops over elements. */
+/* Returns whether a body is a stream: several of its nodes are not pointwise. */
 static bool is_stream(const Emit *e, const Node *last)
 {
     int anchors = 0;
@@ -253,7 +254,7 @@ static bool cut_along(Emit *e, Parts *p, const Node *last, Value *y, int axis, i
     return ok;
 }
 
-/* -- whether ------------------------------------------------------------------------------------ */
+/* -- choosing the axis ------------------------------------------------------------------------- */
 
 /* Returns the time that a node takes, in elements that are read or written. */
 static double work_of(const Emit *e, const Node *n, const Graph *body)
@@ -278,8 +279,8 @@ static double largest_share(const Emit *e, const Parts *p, int64_t rows)
     return most < rows ? (double)most / (double)rows : 1;
 }
 
-/* Returns the axis of an item that parts cut; the first one with several indices if several are
- * counted as one. */
+/* Returns the axis of a value that the parts cut.  If axes were merged, this is the first of them
+ * with a size above 1. */
 static int axis_cut(const Parts *p, const CutValue *c)
 {
     int axis = c->axis - p->merged;
@@ -290,8 +291,7 @@ static int axis_cut(const Parts *p, const CutValue *c)
     return axis;
 }
 
-/* Returns the value in the graph around a node that its body knows as v; NULL: the node computes
- * v. */
+/* Returns the operand of a group that is the input v of its body; NULL: the group computes v. */
 static const Value *outer_of(const Node *n, const Graph *body, const Value *v)
 {
     for (int i = 0; body && i < body->n_in; i++)
@@ -300,8 +300,8 @@ static const Value *outer_of(const Node *n, const Graph *body, const Value *v)
     return v->def && (body || v->def == n) ? NULL : v;
 }
 
-/* Returns the time that a thread takes to read what it did not write itself: constants and inputs,
- * and what another thread has in its cache. */
+/* Returns the time that a thread takes to read constants, inputs, and values that another thread
+ * has in its cache. */
 static double read_time(const Emit *e, const Parts *p, const Node *n, const Graph *body,
                         const CutValue *c)
 {
@@ -315,8 +315,7 @@ static double read_time(const Emit *e, const Parts *p, const Node *n, const Grap
     return e->made_along[outer->index] == axis + 1 ? 0 : FAR * reads;
 }
 
-/* Returns the least power of two, at most LINE, of runs of `floats` floats that fill whole lines of
- * the cache. */
+/* Returns how many runs of `floats` floats fill whole cache lines: a power of two, at most LINE. */
 static int times_of_lines(Dim floats)
 {
     int times = 1;
@@ -325,8 +324,8 @@ static int times_of_lines(Dim floats)
     return times;
 }
 
-/* Returns the time that threads lose because the parts of a result meet within a line of the cache:
- * once for each index of the axes before the cut one. */
+/* Returns the time that threads lose by false sharing, because parts of a result meet within a
+ * cache line: once for each index of the axes before the cut one. */
 static double edge_time(Emit *e, const Parts *p)
 {
     const CutValue *y = &p->item[0];
@@ -348,8 +347,8 @@ static double cost_of(Emit *e, const Parts *p, const Node *n, const Graph *body,
     return largest_share(e, p, most) < 1 ? largest_share(e, p, least) + more / work : NO_COST;
 }
 
-/* Chooses the axis along which the parts take the least time; of a product, the columns if that is
- * equal. */
+/* Chooses the axis along which the parts take the least time.  If the columns of a product take as
+ * long as another axis, it chooses the columns. */
 static bool choose(Emit *e, Parts *best, const Node *n, const Graph *body, double work)
 {
     Value *y = body ? body->out[0] : n->out[0];
@@ -542,7 +541,7 @@ void put_part_call(Emit *e, const Function *f, const Ports *p, const char *name,
         indent, "");
 }
 
-/* -- what the caller sees ------------------------------------------------------------------------ */
+/* -- the interface of NAME_run ----------------------------------------------------------------- */
 
 void put_threads_type(const Emit *e, Text *t)
 {

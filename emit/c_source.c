@@ -42,8 +42,8 @@ static void put_pointer_checks(Emit *e, Text *t)
                         (int64_t)etc_dtype_size((int)v->type.dtype), &n);
     }
     for (int i = 0; i < e->p->n_syms; i++)
-        if (e->told[i])
-            put_missing(t, e->told[i], (int64_t)sizeof(int64_t), &n);
+        if (e->size_out[i])
+            put_missing(t, e->size_out[i], (int64_t)sizeof(int64_t), &n);
     if (e->state_bytes)
         put_missing(t, "state", POOL_ALIGN, &n);
     for (int i = 0; i < e->n_memories; i++)
@@ -367,7 +367,8 @@ static const char *weight_files(const CSource *s, const CFiles *out)
     return files;
 }
 
-/* Writes NAME.h and NAME.c, once the code has told what the header says. */
+/* Writes NAME.h and NAME.c.  The functions were printed before, because the header contains sizes
+ * that follow from them. */
 static bool emit_source(const CSource *s, CFiles *out)
 {
     Text code = {.a = s->a}, t = {.a = s->a}, constants = {.a = s->a}, about = {.a = s->a};
@@ -429,8 +430,8 @@ static void name_ports(Emit *e)
     for (int i = 0; i < g->n_out; i++)
         e->out_name[i] = names_make(names, "out_", g->out[i]->name);
     for (int i = 0; i < e->p->n_syms; i++)
-        if (e->told[i])
-            e->told[i] = names_make(names, "n_", e->p->sym[i]->name);
+        if (e->size_out[i])
+            e->size_out[i] = names_make(names, "n_", e->p->sym[i]->name);
 }
 
 const char *const c_own_names[] = {"at",    "filled", "g",   "max",  "part", "scale",
@@ -506,22 +507,22 @@ static void put_updates(Emit *e)
     }
 }
 
-/* Notes a size of an output that only the run computes.  The caller can read elements of inputs
- * itself. */
-static void note_told(const Symbol *s, void *ctx)
+/* Notes a size of an output that NAME_run computes.  It does not return elements of inputs, which
+ * the caller can read itself. */
+static void note_size_out(const Symbol *s, void *ctx)
 {
     Emit *e = ctx;
     const Value *v = e->item_of[s->index];
     if (v && (v->def || v->state))
-        e->told[s->index] = s->name;
+        e->size_out[s->index] = s->name;
 }
 
 static void find_told(Emit *e)
 {
-    e->told = NEW(e->a, const char *, e->p->n_syms + 1);
+    e->size_out = NEW(e->a, const char *, e->p->n_syms + 1);
     for (int i = 0; i < e->method->n_out; i++)
         for (int k = 0; k < e->method->out[i]->type.rank; k++)
-            dim_symbols(e->method->out[i]->type.dim[k], note_told, e);
+            dim_symbols(e->method->out[i]->type.dim[k], note_size_out, e);
 }
 
 /* Finds the symbols that the run reads from a tensor, such as an element of an input.  They are no

@@ -111,7 +111,7 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset)
 {
     if (v->place.pool == POOL_NONE || v->place.pool != of->place.pool)
         return false;
-    if (value_is_constant(v)) /* it may have the place of a result, but is not there */
+    if (value_is_constant(v)) /* its bytes are in an array, even if it has the place of a result */
         return false;
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
         return !offset && v->place.offset == of->place.offset;

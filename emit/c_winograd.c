@@ -1,9 +1,9 @@
 /* c_winograd.c -- chooses the convolutions that --math fast computes by Winograd's F(2x2, 3x3), and
  * makes their weights; see kernels/winograd.h.
  *
- * The cost of a way is counted in multiply-adds: those of one image, and for everything else as
- * many as take as long.  The constants are fitted to times on a core with AVX-512 and with AVX2.
- * Nothing depends on the target, so neither do the results. */
+ * A cost is the number of multiply-adds of one image, plus for all other work the number of
+ * multiply-adds that take as long.  The constants are fitted to times on a core with AVX-512 and
+ * with AVX2.  The choice does not depend on the target, so the results do not either. */
 #include "emit/c_emit.h"
 #include <inttypes.h>
 #include <string.h>
@@ -12,13 +12,13 @@ enum {
     KEPT = 64,       /* ETC_WINOGRAD_CHANNELS */
     MOST_LANES = 16, /* of a vector */
     LINES = 4,       /* those that the core keeps in `work` */
-    NEAR = 1 << 20,  /* so many bytes stay in the cache */
+    NEAR = 1 << 20,  /* the most bytes that stay in the cache */
     MOST = 4 << 20   /* the most bytes of a row of transformed tiles */
 };
 
-static const double input_cost = 180, output_cost = 150; /* of a transformed tile of a channel */
-static const double weight_cost = 8; /* of each byte by which there are more weights */
-static const double again_cost = 4;  /* of each byte of weights that is read again */
+static const double input_cost = 180, output_cost = 150; /* to transform a tile of a channel */
+static const double weight_cost = 8; /* the cost of each byte that transformed weights have more */
+static const double again_cost = 4;  /* the cost of each byte of weights that is read again */
 
 /* Returns whether a convolution has the form that the core takes. */
 static bool fits(Emit *e, const Conv *c, const Value *y)

@@ -320,7 +320,7 @@ static void find_sets(Header *h)
         h->last--;
     for (int i = h->first; i <= h->last; i++)
         if (!strstr(isa[i].text, h->name))
-            die("the sets that include it are not one behind the other", h->name);
+            die("the sets that include it are not neighbours in isa.h", h->name);
 }
 
 /* Cuts a header.  Headers must come in this order: isa.h, core.h, those of the sets, lanes.h, those
@@ -329,14 +329,14 @@ static void cut_header(const char *path)
 {
     char *s = slurp(path);
     const char *name = base_name(path);
-    bool is_behind = isa[0].text && !starts(name, "isa_") && strcmp(name, "lanes.h");
+    bool is_after = isa[0].text && !starts(name, "isa_") && strcmp(name, "lanes.h");
     drop_guard(s);
     if (!strcmp(name, "isa.h")) {
         read_isas(s);
         return;
     }
     int i = find_isa(name);
-    if (is_behind && !has_steps) {
+    if (is_after && !has_steps) {
         cut_steps();
         has_steps = true;
     }

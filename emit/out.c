@@ -143,7 +143,7 @@ static bool write_direct(const OutFile *f, const char *path, Diag *d)
 
 /* -- signals --------------------------------------------------------------------------------- */
 
-/* Holds back the signals that would end the process.  Signals that it ignores stay ignored. */
+/* Blocks the signals that would end the process.  Signals that it ignores stay ignored. */
 static void hold_signals(OutBatch *b)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU};

@@ -323,8 +323,8 @@ static void cond(Scope *s, const Node *n)
     p->instr[to_end].b = p->n_instrs;
 }
 
-/* Adds the copy of v to result i of a loop.  If the bytes are there already, the sizes are too, and
- * no copy is necessary. */
+/* Adds the copy of v to result i of a loop.  No copy is necessary if v has the bytes of the result;
+ * then it has the sizes of the result too. */
 static void carry(Scope *s, const Node *n, int i, const Value *v, int to)
 {
     Plan *p = s->plan;
@@ -355,7 +355,7 @@ static void while_loop(Scope *s, const Node *n)
 }
 
 /* Gives the result of a refused node a value, so that its readers do not report it again. */
-static void stand_in(Scope *s, const Value *v)
+static void put_placeholder(Scope *s, const Value *v)
 {
     if (!s->value[v->index])
         s->value[v->index] = 1;
@@ -461,7 +461,7 @@ static void visit(Scope *s, const Node *n)
         kernel_call(s, n);
     }
     for (int i = 0; e->failed && i < n->n_out; i++)
-        stand_in(s, n->out[i]);
+        put_placeholder(s, n->out[i]);
     s->plan->at = around;
 }
 
