@@ -71,8 +71,9 @@ bool banks_read(const Options *o, Session *s, Diag *d)
         PUSH(s->arena, to->item, to->n, b);
     }
     if (s->rom.n && o->weights_as && !strcmp(o->weights_as, "incbin"))
-        return diag_fault(d, FAULT_USAGE, (Loc){0}, "--weights-as incbin makes one block of all "
-                          "constants: it goes into no bank");
+        return diag_fault(
+            d, FAULT_USAGE, (Loc){0},
+            "--weights-as incbin makes one block of all constants, which goes into no bank");
     return true;
 }
 

@@ -14,20 +14,20 @@
 #define QUANTIZE "quantize", "dce", "integer_io", "dce", "fuse_tables", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"
 
-/* Entries of a list that are replaced by the passes that only the chosen backends want. */
+/* These entries of a list stand for the passes that the chosen backends ask for. */
 static const char prepare[N_PREPARES][1];
 #define PREPARE(when) prepare[PREPARE_##when]
 
 static const char *const pte_tail[] = {
     TO_CORE, FUSE, PREPARE(FUSED), SIMPLIFY, PREPARE(SIMPLE), QUANTIZE, "split_linear", "dce",
     "partition",
-    /* the second decompose rewrites what stayed whole for backends to take and for tile to cut */
+    /* The second decompose rewrites operators that stayed whole for backends and for pass tile. */
     "widen_halves", "conv_to_linear", "tile", "decompose", SIMPLIFY, "tile_rows", "fit_kernels",
     "fold_constants", "guard_sizes", "to_edge", "lower_symint", "dce", "drop_states", "to_out",
     "order", "check_sizes", TO_PLANNED,
 };
 static const char *const c_tail[] = {
-    /* the first alias runs before group, so that the copies that outputs need join groups */
+    /* The first alias runs before group, so that copies to outputs become part of groups. */
     TO_CORE, FUSE, SIMPLIFY, "split_transposed", QUANTIZE, "fuse_integers", "dce",
     "fuse_fixed", "dce", "widen_halves", "fold_constants",
     "fuse_weights", "dce", "round_products", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
@@ -106,8 +106,8 @@ static bool is_planned_for(const Program *p, const Tail *tail)
     return tail->has_groups == has_groups(p);
 }
 
-/* Returns how many passes of the pipeline a program at this stage has behind it; -1: the pipeline
- * has no such stage. */
+/* Returns how many passes of the pipeline have run on a program at this stage; -1: the pipeline has
+ * no such stage. */
 static int passed(Stage s, Pipeline all)
 {
     assert(s < N_STAGES);
@@ -120,7 +120,7 @@ static bool is_on_the_way(const Program *p, const Tail *tail)
     return (!is_planned || is_planned_for(p, tail)) && passed(p->stage, passes_of(tail)) >= 0;
 }
 
-/* -- what backends want ------------------------------------------------------------------------ */
+/* -- passes of backends ------------------------------------------------------------------------ */
 
 static bool has_pass(Pipeline all, int from, const char *pass)
 {
@@ -130,8 +130,8 @@ static bool has_pass(Pipeline all, int from, const char *pass)
     return false;
 }
 
-/* Appends the passes that backends want here, in the order of the chain.  A pass that several
- * backends want is appended once. */
+/* Appends the passes that backends ask for here, in the order of the chain.  A pass that several
+ * backends ask for is appended once. */
 static void put_prepare(const Program *p, int when, const char ***pass, int *n)
 {
     const int from = *n;
@@ -180,8 +180,8 @@ bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d)
 {
     assert(p->session->tail->has_backends);
     if (p->stage > STAGE_CORE)
-        return diag_error(d, (Loc){.file = p->name}, "is at stage %s: backends are asked at core",
-                          stage_name[p->stage]);
+        return diag_error(d, (Loc){.file = p->name},
+                          "is at stage %s: backends choose nodes at core", stage_name[p->stage]);
     if (!pipeline_of(p, out, d))
         return false;
     out->n = after("partition", *out);
@@ -191,7 +191,7 @@ bool pipeline_to_partition(const Program *p, Pipeline *out, Diag *d)
 bool pipeline_to_quantize(const Program *p, Pipeline *out, Diag *d)
 {
     if (p->stage > STAGE_CORE)
-        return diag_error(d, (Loc){.file = p->name}, "is at stage %s: ranges are of core",
+        return diag_error(d, (Loc){.file = p->name}, "is at stage %s: ranges are observed at core",
                           stage_name[p->stage]);
     if (!pipeline_of(p, out, d))
         return false;

@@ -20,14 +20,13 @@ enum { MAX_RULES = 1000 };
     "    with_samples: []\n"
 
 const RecipePreset recipe_preset[] = {
-    {"int8",
-     "static int8: scales from samples, or where those are too coarse found when the model runs",
+    {"int8", "static int8: scales from samples; dynamic where such scales are too coarse",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"
      "    with_samples: [gptq]\n"},
-    {"int8-dynamic", "int8 products; activations get their scales at run time",
+    {"int8-dynamic", "dynamic int8: activations get their scales at run time",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"},
@@ -35,29 +34,26 @@ const RecipePreset recipe_preset[] = {
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"},
-    {"int4-group32", "weights kept as int4 with a scale for each 32, computed as floats",
+    {"int4-group32", "weights kept as int4 in groups of 32, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
-     "    with_samples: [scale_estimation, gptq]\n"
-     TABLES_OF_INT8},
-    {"int4-group128", "weights kept as int4 with a scale for each 128, computed as floats",
+     "    with_samples: [scale_estimation, gptq]\n" TABLES_OF_INT8},
+    {"int4-group128", "weights kept as int4 in groups of 128, computed as floats",
      "rules:\n"
      "  - activation: float32\n"
      "    weight: {dtype: int4, granularity: group, group_size: 128, observer: mse}\n"
-     "    with_samples: [scale_estimation, gptq]\n"
-     TABLES_OF_INT8},
-    {"8da4w", "int4 weights with a scale for each 32, activations int8 when the model runs",
+     "    with_samples: [scale_estimation, gptq]\n" TABLES_OF_INT8},
+    {"8da4w", "int4 weights in groups of 32, activations in dynamic int8",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
      "    weight: {dtype: int4, granularity: group, group_size: 32, observer: mse}\n"
-     "    with_samples: [scale_estimation, gptq]\n"
-     TABLES_OF_INT8},
-    {"fp16", "weights kept as halves",
+     "    with_samples: [scale_estimation, gptq]\n" TABLES_OF_INT8},
+    {"fp16", "weights kept as float16",
      "rules:\n"
      "  - activation: float32\n"
      "    weight: float16\n"},
-    {"mixed", "static int8, with as few layers in floats as keep the outputs",
+    {"mixed", "static int8, with the fewest float layers that keep the outputs",
      "budget: {metric: cosine, max_drop: 0.001}\n"
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: auto, symmetric: false, observer: mse}\n"
@@ -162,7 +158,7 @@ static bool number(Reader *r, const Yaml *y, double lo, double hi, const char *w
     return true;
 }
 
-/* Returns whether another YAML reader may take the word for something else than text. */
+/* Returns whether another YAML reader may read the word as something other than text. */
 static bool is_ambiguous(const char *s)
 {
     static const char *const word[] = {"",   "~",   "null", "true", "false", "yes",  "no",
@@ -295,7 +291,7 @@ static bool has_histogram(const Format *f)
 
 static void check_activation(Reader *r, const Yaml *y, const Format *f, const Yaml **at)
 {
-    static const char only[] = "has no meaning for scales that are found when the model runs";
+    static const char only[] = "has no meaning for dynamic scales";
     const bool is_dynamic = f->dynamic == IS_DYNAMIC;
     if (f->dtype == FLOAT16 || f->dtype == INT4)
         diag_error(r->diag, yaml_loc(at[K_DTYPE] ? at[K_DTYPE] : y),
@@ -305,7 +301,7 @@ static void check_activation(Reader *r, const Yaml *y, const Format *f, const Ya
                "is for weights; activations have a scale per tensor, or per "
                "token where they are dynamic");
     if (f->granularity == PER_TENSOR && is_dynamic)
-        refuse(r, at[K_GRANULARITY], "must be token for scales that are found when the model runs");
+        refuse(r, at[K_GRANULARITY], "must be token for dynamic scales");
     if (f->granularity == PER_TOKEN && !is_dynamic)
         refuse(r, at[K_GRANULARITY], "token needs dynamic: true");
     if (f->dynamic == IS_AUTO && !has_histogram(f))
@@ -406,7 +402,7 @@ static void read_scope(Reader *r, const Yaml *y, void *to)
     const Yaml *found[N(key)];
     if (read_map(r, y, key, N(key), to, found) && !y->n)
         diag_error(r->diag, yaml_loc(y),
-                   "'scope' is empty; a rule without one speaks for all nodes");
+                   "'scope' is empty; a rule without one applies to all nodes");
     QuantRule *rule = to;
     rule->line = y->key_line;
     rule->column = y->key_column;

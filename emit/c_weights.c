@@ -44,7 +44,7 @@ static bool have_data(Emit *e)
     bool ok = true;
     for (int i = 0; i < e->p->n_states; i++)
         if (e->constant[i] && !e->p->state[i]->data && state_bytes(e->p->state[i]))
-            ok = diag_error(e->d, (Loc){.file = e->p->name}, "the bytes of '%s' are not at hand",
+            ok = diag_error(e->d, (Loc){.file = e->p->name}, "the bytes of '%s' are not available",
                             e->p->state[i]->fqn);
     return ok;
 }

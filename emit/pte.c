@@ -538,7 +538,7 @@ static void graph_updates(Scope *s)
         fault(e, loc, "updates exchange the values of states");
     for (int i = 0; i < g->n_out && s->graph == s->plan->graph; i++)
         if (written[s->root[g->out[i]->index]->index])
-            fault(e, loc, "an output shows a state that an update has overwritten");
+            fault(e, loc, "an output returns the old value of a state, which an update overwrites");
 }
 
 /* -- methods ----------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ bool pte_has_bytes(PteFile *e, const State *s, int64_t n)
         return true;
     Loc loc = {.file = e->program->name, .node = s->name};
     e->failed = true;
-    return diag_error(e->diag, loc, "the bytes of \"%s\" in \"%s\" are not at hand", s->fqn,
+    return diag_error(e->diag, loc, "the bytes of \"%s\" in \"%s\" are not available", s->fqn,
                       s->file);
 }
 

@@ -161,7 +161,7 @@ static bool load_states(Memory *m, const Program *p, const EvalContext *c)
         if (!place)
             continue;
         if (!s->data || s->n_bytes < bytes)
-            return diag_error(c->d, (Loc){.file = p->name}, "the bytes of %%%s are not at hand",
+            return diag_error(c->d, (Loc){.file = p->name}, "the bytes of %%%s are not available",
                               s->name);
         memcpy(place, s->data, (size_t)bytes);
         live_add(m, place, bytes, NULL);
@@ -312,7 +312,7 @@ static bool bind_state(Run *r, const Value *v)
         return false;
     const int64_t *stride = strides_of(r->c, s->type);
     if (!s->data || extent(t, stride) > s->n_bytes)
-        return diag_error(r->c->d, graph_loc(r->graph), "the bytes of %%%s are not at hand",
+        return diag_error(r->c->d, graph_loc(r->graph), "the bytes of %%%s are not available",
                           s->name);
     slot->dense = t;
     t->data = state_elements(v->state);

@@ -177,7 +177,7 @@ static bool can_run(const Compare *c, const Graph *g, const char *pass)
         note(c, pass, "@%s is not evaluated: node '%s' (%s) has no kernel", g->name,
              n->loc.node ? n->loc.node : "?", node_target(n));
     else if (s)
-        note(c, pass, "@%s is not evaluated: the bytes of '%s' are not at hand", g->name, s->fqn);
+        note(c, pass, "@%s is not evaluated: the bytes of '%s' are not available", g->name, s->fqn);
     return !n && !s;
 }
 

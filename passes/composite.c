@@ -139,7 +139,7 @@ int64_t int_of(Play *p, Arg a)
 {
     Dim d = dim_of(p, a);
     if (d.expr)
-        play_refuse(p, "a size that is open decides how it is computed: export with this size fixed");
+        play_refuse(p, "a symbolic size decides how it is computed: export with this size fixed");
     return d.expr ? 0 : d.value;
 }
 

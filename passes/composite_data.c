@@ -30,7 +30,7 @@ static bool is_less(Play *p, Dim a, Dim b)
     int64_t lo, hi;
     dim_range(dim_sub(p->r->g->program, a, b), &lo, &hi);
     if (lo < 0 && hi >= 0)
-        play_refuse(p, "a size that is open decides how it is computed: export with this size fixed");
+        play_refuse(p, "a symbolic size decides how it is computed: export with this size fixed");
     return hi < 0;
 }
 

@@ -51,7 +51,8 @@ static bool is_float(Rewrite *r, const Node *n, bool or_half)
 {
     EtcDtype t = n->out[0]->type.dtype;
     return t == ETC_F32 || (or_half && dtype_is_half(t)) ||
-           diag_unsupported(r->d, n->loc, "dequantizes to %s; only f32 is", dtype_name(t));
+           diag_unsupported(r->d, n->loc, "dequantizes to %s; only f32 is supported",
+                            dtype_name(t));
 }
 
 bool decomp_dequantize_group(Rewrite *r, Node *n)

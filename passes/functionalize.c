@@ -447,8 +447,8 @@ static bool visit(Pass *s, Node *n)
     if (has_statistics(n))
         return rewrite_batch_norm(s, n);
     if (has_instance_statistics(n))
-        return diag_unsupported(s->d, n->loc, "would move its running statistics: export the model "
-                                              "in eval mode");
+        return diag_unsupported(
+            s->d, n->loc, "would update its running statistics: export the model in eval mode");
     if (op_mutates(n->op))
         return rewrite_write(s, n);
     Value *parent = op_info[n->op].flags & VIEW && n->n_in ? first_operand(n) : NULL;

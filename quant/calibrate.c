@@ -346,7 +346,7 @@ static bool get_moments(Annotation *a, QuantJob *job, Part part, Diag *d)
 {
     if (job->statistics)
         return moments_read(a, job->statistics, d);
-    if (!has_samples(a, job, "to know what comes to its weights", d))
+    if (!has_samples(a, job, "statistics of the operands of its weights", d))
         return false;
     if (checkpoint_is_past(job, part) && restore_moments(a, job)) {
         moments_add(a, job->seen);
@@ -391,7 +391,7 @@ static bool get_ranges(Annotation *a, QuantJob *job, Diag *d)
 {
     if (job->statistics)
         return read_ranges(a, job->statistics, d);
-    if (!has_samples(a, job, "scales that are known beforehand", d))
+    if (!has_samples(a, job, "static scales", d))
         return false;
     const bool is_past = checkpoint_is_past(job, PART_RANGES);
     if (!is_past && !observe_ranges(a, job, PART_RANGES, d))

@@ -113,9 +113,10 @@ static bool budget_is_met(const QuantJob *job, Diag *d)
 {
     const Statistics *found = job->keep ? job->keep : job->statistics;
     return !job->recipe->metric || job->only_observe || (found && statistics_has_budget(found)) ||
-           diag_error(d, (Loc){.file = job->recipe->file},
-                      "has a budget, which takes trials: give --calibrate, or --statistics that "
-                      "`etc quantize` wrote with one");
+           diag_error(
+               d, (Loc){.file = job->recipe->file},
+               "has a budget, which needs samples: give --calibrate, or --statistics that `etc "
+               "quantize` wrote with a budget");
 }
 
 bool pass_quantize(Program *p, Arena *tmp, Diag *d)

@@ -203,7 +203,7 @@ static const char *format_of(const Node *n, const Uses *u, Arena *a)
         if (first_operand(from)->state)
             weights = weight_format(n, from, a);
         else if (!values || from->op != OP_DEQUANTIZE_PER_TENSOR)
-            values = from->op == OP_DEQUANTIZE_PER_TENSOR ? "int8" : "int8 found when it runs";
+            values = from->op == OP_DEQUANTIZE_PER_TENSOR ? "int8" : "dynamic int8";
     }
     return arena_printf(a, "%s%s%s", values ? values : "float32", weights ? ", weights " : "",
                         weights ? weights : "");

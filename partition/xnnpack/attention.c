@@ -95,7 +95,7 @@ bool xnn_takes_attention(const Node *n, Refusal *r)
         return xnn_no(r, "its columns are not counted by plain integers",
                       "export with a fixed number of features");
     return !arg_bool(n, "is_causal") || (!q.dim[1].expr && !k.dim[1].expr) ||
-           xnn_no(r, "it is causal over a number of rows that calls decide",
+           xnn_no(r, "it is causal and its number of rows is known only at run time",
                   "export with the number of rows fixed");
 }
 

@@ -327,8 +327,9 @@ static void pad_after(const Node *n, Windows *w)
     }
 }
 
-#define WHY_NO_POOL                                                                                \
-    "it is not over two axes of four, with strides and paddings up to 2^19, or rounds open sizes up"
+#define WHY_NO_POOL                                                                     \
+    "it is not over two axes of four, with strides and paddings up to 2^19, or rounds " \
+    "symbolic sizes up"
 
 static bool read_pool(const Node *n, Windows *w)
 {

@@ -136,7 +136,7 @@ bool xnn_takes_slice(const Node *n, Refusal *r)
         (arg_get(n, "start").kind != ARG_NONE && !arg_int(n, "start", &v)))
         return xnn_no(r, "its step is not 1", "slice without steps");
     if (n->out[0]->type.dim[xnn_axis(n, "dim", arg_value(n, "self")->type.rank)].expr)
-        return xnn_no(r, "calls decide how much it cuts", "slice to a size that is fixed");
+        return xnn_no(r, "its bounds are known only at run time", "slice to a size that is fixed");
     return cuts_known_size(n, r);
 }
 
@@ -216,7 +216,8 @@ bool xnn_takes_expand(const Node *n, Refusal *r)
         int from = i - (out.rank - in.rank);
         bool repeats = from < 0 || !dim_equal(in.dim[from], out.dim[i]);
         if (repeats && out.dim[i].expr)
-            return xnn_no(r, "it repeats as often as calls decide", "export with this size fixed");
+            return xnn_no(r, "its number of repeats is known only at run time",
+                          "export with this size fixed");
     }
     return xnn_takes_clone(n, r);
 }

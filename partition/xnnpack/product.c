@@ -80,7 +80,8 @@ bool xnn_takes_mean(const Node *n, Refusal *r)
         return true;
     return (reduce_read(n, &sums) && sums.axes && !xnn_symbolic_sizes(sums.x->type, 1) &&
             !(sums.axes & 1 && sums.x->type.dim[0].expr)) ||
-           xnn_no(r, "it normalizes no axes, or axes of open sizes, or such axes come before them",
+           xnn_no(r,
+                  "it normalizes no axes, or axes of symbolic sizes, or such axes come before them",
                   "name the axes, and export with all sizes but the first fixed");
 }
 

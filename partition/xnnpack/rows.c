@@ -202,7 +202,8 @@ static bool takes_types(const Node *n, Refusal *r)
                           "6 axes",
                           "export it in float32, with bounds of all sizes and at most 6 axes");
         if (v->state && v->state->kind != ST_MUTABLE && !xnn_is_constant(v))
-            return xnn_no(r, "the bytes of a constant are not at hand", "give the model's weights");
+            return xnn_no(r, "the bytes of a constant are not available",
+                          "give the model's weights");
     }
     if (n->n_out && !n->out[0]->type.rank) /* the runtime resizes results to XNNPACK's rank, 1 */
         return xnn_no(r, "its result has no axes", "give it one of size 1");
@@ -267,7 +268,7 @@ static bool takes_sizes(const Node *n, Open open, Refusal *r)
     bool fit = sizes_fit(n->out[0]->type, open);
     for (int i = 0; i < n->n_in; i++)
         fit = fit && sizes_fit(n->in[i]->type, open);
-    return fit || xnn_no(r, "XNNPACK fixes sizes that are open here",
+    return fit || xnn_no(r, "XNNPACK needs a known size that is symbolic here",
                          open == ALL_KNOWN    ? "export with all of its sizes fixed"
                          : open == OPEN_BATCH ? "export with all sizes but the first fixed"
                                               : "export with the number of channels fixed");
@@ -338,9 +339,9 @@ bool xnn_takes(const Node *n, const Uses *u, Refusal *r)
         return xnn_no(r, "XNNPACK has no such operation", NULL);
     if (!runtime_has(n->graph->program, row->kind))
         return xnn_no(r, "XNNPACK of the version in --target-runtime has no such node",
-                      "ask for a later runtime");
+                      "give a later runtime");
     if (!others_are_unread(n, u))
-        return xnn_no(r, "results past its first are read", "read the first one alone");
+        return xnn_no(r, "results after its first are read", "read only the first one");
     return takes_types(n, r) && (!is_half(n) || takes_half(n, r)) && takes_sizes(n, row->open, r) &&
            takes_bounds(n, r) && (!row->takes || row->takes(n, r));
 }

@@ -177,5 +177,6 @@ Test(backends, wrong_use_is_told)
     fails("partition m.etir --backend xnnpack --simulate --require-delegated 5", 2, "--simulate");
     write_text("p.etir", "program \"p\" stage edge\nmethod @forward(%x: f32[4]) {\n"
                          "  %y = aten.relu.default(%x) : f32[4]\n  return %y\n}\n");
-    fails("partition p.etir --backend xnnpack", 1, "is at stage edge: backends are asked at core");
+    fails("partition p.etir --backend xnnpack", 1,
+          "is at stage edge: backends choose nodes at core");
 }

@@ -60,7 +60,7 @@ Test(custom, all_mistakes_of_a_file_are_listed)
         "o.yaml:7:13: error: 'schema' of my::c has a type that is none of Tensor,",
         "o.yaml:8:13: error: 'schema' does not begin with a name such as mylib::swish",
         "o.yaml:9:13: error: 'schema' of my::d expects arguments in (), ' -> ' and results",
-        "o.yaml:10:13: error: 'schema' of my::e gives something that is not a Tensor",
+        "o.yaml:10:13: error: 'schema' of my::e returns something that is not a Tensor",
         "o.yaml:11:5: error: 'results' is missing here",
         "o.yaml:11:5: error: says nothing that computes it: composite, kernel or c",
         "o.yaml:12:5: error: there is no key 'shema' here; did you mean 'schema'?",

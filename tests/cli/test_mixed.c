@@ -311,7 +311,7 @@ Test(mixed, labels_must_fit)
 
 Test(mixed, builds_want_a_search_that_was_made)
 {
-    fails("compile " CNN "--recipe mixed -o a.pte", 1, "has a budget, which takes trials");
+    fails("compile " CNN "--recipe mixed -o a.pte", 1, "has a budget, which needs samples");
     ok("quantize " CNN SAMPLES "--recipe int8 --statistics s.txt -q");
     fails("compile " CNN "--recipe mixed --statistics s.txt -o a.pte", 1, "has a budget");
     expect_files("s.txt ");

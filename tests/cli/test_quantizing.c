@@ -290,7 +290,7 @@ Test(quantizing, flags_must_agree)
     fails("quantize $DATA/add/model.pt2", 2, "--recipe is missing");
     fails("quantize $DATA/add/model.pt2 --recipe int8", 2, "--calibrate is missing");
     fails("compile $DATA/add/model.pt2 -o a.pte --calibrate x", 2, "--calibrate needs a --recipe");
-    fails("compile " MLP "-o a.pte", 1, "needs scales that are known beforehand: give samples");
+    fails("compile " MLP "-o a.pte", 1, "needs static scales: give samples");
     expect_files("");
 }
 

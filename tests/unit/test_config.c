@@ -312,7 +312,7 @@ Test(config, what_does_not_go_together_is_refused)
          "'granularity' token needs dynamic: true"},
         {"activation: {dtype: int8, granularity: tensor, dynamic: true}", "must be token"},
         {"activation: {dtype: int8, dynamic: true, observer: mse}",
-         "'observer' has no meaning for scales"},
+         "'observer' has no meaning for dynamic scales"},
         {"activation: {dtype: int8, group_size: 32}", "'group_size' is only for weights"},
         {"activation: {dtype: float32, symmetric: true}", "'symmetric' has no meaning for floats"},
         {"activation: {dtype: int8, percentile: 99}", "'percentile' needs observer: percentile"},

@@ -246,7 +246,7 @@ static const struct {
     {HEAD X "  %o = aten.clone.default(%x, memory_format=\"channels_last\") : f32[4] at 1:32\n" END,
      "has no form in a .pte"},
     {HEAD "param %w = \"fc.w\" : f32[4] in \"weight_0\"+0\nmethod @forward() {\n  return %w\n}\n",
-     "the bytes of \"fc.w\" in \"weight_0\" are not at hand"},
+     "the bytes of \"fc.w\" in \"weight_0\" are not available"},
     {HEAD "mutable %w = \"w\" : f32[4] in \"-\"+0\nmethod @forward() {\n  return %w\n}\n",
      "is mutable and has no place"},
     {HEAD "blob %b = \"X\" : u8[4] in \"-\"+0\nmethod @forward() {\n  return %b\n}\n",
@@ -259,7 +259,7 @@ static const struct {
     {HEAD
      "mutable %a = \"a\" : f32[4] at 1:32 in \"-\"+0\n" X
      "  %v = aten.view.default(%a, [2, 2]) : f32[2,2] at 1:32\n  update %a = %x\n  return %v\n}\n",
-     "shows a state that an update has overwritten"},
+     "returns the old value of a state, which an update overwrites"},
     {HEAD X
      "  %o = higher_order.cond(%x, graph () {\n    return\n  }, graph () {\n    return\n  }, []) : "
      "f32[4] at 1:32\n" END,
