@@ -187,7 +187,7 @@ typedef struct Pt2 {
 } Pt2;
 
 /* Reports each operator that is not supported, once. */
-void pt2_tell_missing(Pt2 *p);
+void pt2_report_missing(Pt2 *p);
 
 /* Reports that `object`, given by its path in the JSON, has no field `key` of kind `want`. */
 bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want);
@@ -307,7 +307,7 @@ bool pt2_number_literal(Scope *s, Loc loc, const char *tag, const Json *content,
 /* Reads a node whose result is a symbolic float. */
 bool pt2_float_node(Scope *s, Loc loc, const char *target, const Json *inputs, Name *result);
 /* Returns the argument that is a symbolic float, or NULL. */
-const Json *pt2_open_float(const Json *inputs);
+const Json *pt2_symbolic_float(const Json *inputs);
 /* Returns the overload that takes tensors where `op` takes numbers; `op` if there is none. */
 OpId pt2_with_tensors(Arena *tmp, OpId op);
 bool pt2_fills(OpId op); /* makes a tensor of one number */

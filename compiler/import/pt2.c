@@ -78,8 +78,8 @@ const Symbol *pt2_symbol(Pt2 *p, const char *name)
     return !n || n->symbol ? (n ? n->symbol : NULL) : make_symbol(p, n);
 }
 
-/* Returns whether a symbol is unbacked, "u0" or, of a float, "zuf0": no input tells it. */
-static bool is_untold(const char *name)
+/* Returns whether a symbol is unbacked: "u0" or, for a float, "zuf0".  No input defines it. */
+static bool is_unbacked(const char *name)
 {
     return (name[0] == 'u' && isdigit((unsigned char)name[1])) || !strncmp(name, "zuf", 3);
 }
@@ -121,7 +121,7 @@ static bool read_symbols(Pt2 *p)
         json_find(json_get(p->doc.root, "graph_module"), "expr_str", mark_named, p);
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
         SizeName *n = it.key ? table_find_text(&p->symbols, it.key) : NULL;
-        if (n && n->is_named && !n->symbol && !is_untold(it.key))
+        if (n && n->is_named && !n->symbol && !is_unbacked(it.key))
             make_symbol(p, n);
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
@@ -214,8 +214,8 @@ bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bo
                             n < 20 ? (int)n : 20, (const char *)data, want);
 }
 
-/* Checks that the archive is a .pt2 of a version that is read.  A folder, into which nothing but
- * the models may have been unpacked, needs no marks of that. */
+/* Checks that the archive is a .pt2 of a supported version.  A folder may lack the files that say
+ * so, because somebody may have unpacked only the models. */
 static bool check_format(Pt2 *p)
 {
     static const struct {

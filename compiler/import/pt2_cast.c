@@ -34,9 +34,9 @@ bool pt2_has_stem(const char *op, const char *const *stem, size_t n_stems)
     return false;
 }
 
-/* Returns whether torch's autocast casts the floats of a node's operands, and sets *to: products
- * are computed in halves, some others, given halves, in f32.  The recorded result tells; that of
- * view.dtype tells nothing of its operand, and parts of complex results are f32. */
+/* Returns whether torch's autocast casts the float operands of a node, and sets *to.  Products are
+ * computed in halves; some other operators compute halves in f32.  This follows from the dtype of
+ * the recorded result, except for view.dtype and for complex results. */
 bool pt2_autocasts(Scope *s, Loc loc, const Json *outputs, EtcDtype *to)
 {
     static const char *const product[] = {

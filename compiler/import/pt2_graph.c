@@ -64,7 +64,7 @@ const char *pt2_value_name(Scope *s, const char *text)
     Arena *a = s->in->program->arena;
     if (*s->prefix)
         return arena_join(a, s->prefix, text);
-    /* sizes and values share the name space of the textual IR; no name of torch has a '.' */
+    /* Sizes and values share one name space of the textual IR.  No name of torch has a '.'. */
     return arena_join(a, text, table_find_text(&s->in->symbols, text) ? "." : "");
 }
 
@@ -252,7 +252,7 @@ static bool nodes(Scope *s, const Json *graph)
 
 typedef struct Signature {
     const Json *input_specs;
-    Table states; /* "buffer:FQN" -> Name; filled on first need */
+    Table states; /* "buffer:FQN" -> Name; filled when it is first needed */
 } Signature;
 
 /* Returns the text "TAG:FQN" of a state's spec; NULL: it is no state. */
@@ -384,7 +384,7 @@ bool pt2_method(Pt2 *p)
     if (ok)
         pt2_guards(&s, json_get(p->doc.root, "guards_code"));
     ok = ok && nodes(&s, graph) && outputs(&s, graph, signature);
-    pt2_tell_missing(p);
+    pt2_report_missing(p);
     return ok;
 }
 

@@ -14,7 +14,7 @@ enum { MAX_NESTING = 64, MAX_FACTORS = 2000, MAX_PATH = 256 };
 
 typedef struct Python {
     Pt2 *in;
-    Scope *scope; /* NULL: no inputs to speak of */
+    Scope *scope; /* NULL: the text may not name inputs */
     const char *text, *s;
     int depth, factors;
     Guard *guard; /* the guards that were read so far */

@@ -18,7 +18,7 @@ typedef struct Loop {
     Dim iterations;
     Graph *test, *body;
     Value **given;  /* inputs of the body, in their order: see n_given() */
-    Value **left;   /* what an iteration returns; the first 1 + carried + rows are new values */
+    Value **left;   /* the results of an iteration; the first 1 + carried + rows are new values */
     Value **start;  /* the operands of the loop */
 } Loop;
 

@@ -1,7 +1,8 @@
 /* pt2_node.c -- one node of a model.json: where it came from, its arguments by schema, its results.
  *
- * Sizes are known by their expressions, so the nodes that compute them, sym_size and Python's
- * arithmetic, are not read by others: known ones stay for dce, unknown ones are left out. */
+ * Sizes are recorded as expressions, so no node reads the result of a node that computes a size
+ * (sym_size, Python's arithmetic).  Such a node is imported, for dce to remove, or left out if it
+ * has no row. */
 #define _GNU_SOURCE /* memrchr */
 #include "compiler/import/internal.h"
 #include <string.h>
@@ -555,11 +556,11 @@ static bool check_graphs(Scope *s, const Node *n)
     return true;
 }
 
-/* Operators that only run a graph under a setting of torch, or with a name or hints. */
+/* These operators only run a graph: under a setting of torch, with a name or with hints. */
 static const struct {
     const char *target;
     int graph;    /* position of the graph */
-    int operands; /* and of its first operand; all that follow are, but those with a name */
+    int operands; /* position of its first operand; the others follow, up to the named arguments */
     int enabled;  /* position of a bool that says whether autocast is on, or -1 */
 } wrap_row[] = {
     {"higher_order.wrap_with_set_grad_enabled", 1, 2, -1},
@@ -730,7 +731,7 @@ static bool out_node(Scope *s, OpId op, Loc loc, const Json *node)
     for (int i = 0; ok && json_next(&it); i++)
         ok = write_out(s, n, outs.arg[i], it.value);
     int dtype = schema_find(node_schema(n), "dtype", strlen("dtype"));
-    if (ok && dtype >= 0 && n->arg[dtype].kind == ARG_NONE) /* then torch computes in that of out= */
+    if (ok && dtype >= 0 && n->arg[dtype].kind == ARG_NONE) /* torch takes the dtype of out= */
         node_set_arg(n, dtype, (Arg){.kind = ARG_DTYPE, .dtype = n->out[0]->type.dtype});
     if (!ok)
         break_results(s, outputs);
@@ -789,8 +790,8 @@ static const char *other_overload(const char *target)
 
 typedef enum MarkOfVmap { MARK_NONE, MARK_EMPTY, MARK_TENSOR } MarkOfVmap;
 
-/* Finds the row of a node of torch.vmap.  Those without a tensor say nothing more than the
- * others. */
+/* Returns what a node marks of torch.vmap: MARK_EMPTY is a mark without a tensor, which adds
+ * nothing to the other marks. */
 static MarkOfVmap mark_of_vmap(const char *target)
 {
     static const char module[] = "torch._functorch.predispatch.";
@@ -846,7 +847,7 @@ static bool unknown(Scope *s, Loc loc)
     return false;
 }
 
-void pt2_tell_missing(Pt2 *p)
+void pt2_report_missing(Pt2 *p)
 {
     for (int i = 0; i < p->n_missing; i++) {
         const MissingOp *op = p->missing[i];
@@ -860,59 +861,42 @@ void pt2_tell_missing(Pt2 *p)
     p->missing_of = (Table){.arena = p->tmp};
 }
 
-bool pt2_node(Scope *s, const Json *node)
+/* Returns the target of a node, without "torch.ops."; NULL: an error was reported. */
+static const char *target_of(Scope *s, const Json *node)
 {
     static const char ops[] = "torch.ops.";
     const char *target = json_string(json_get(node, "target"));
     if (!target)
-        return pt2_malformed(s->in, node, "target", "a string");
-    target += strncmp(target, ops, strlen(ops)) ? 0 : strlen(ops);
-    OpId op = op_find(strcmp(target, "aten.item.default") ? target
-                                                          : op_target(OP_LOCAL_SCALAR_DENSE));
-    const CustomOp *custom =
-        op == OP_NONE ? custom_ops_find(s->in->program->custom, target) : NULL;
-    op = custom || op == OP_CUSTOM ? OP_NONE : op; /* no export has ours */
-    bool may_be_real = op == OP_LOCAL_SCALAR_DENSE || is_about_sizes(target);
-    Name *real = may_be_real ? float_result(s, node) : NULL;
-    if (real)
-        return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
-    MarkOfVmap mark = mark_of_vmap(target);
-    if (op == OP_NONE && !custom && (is_about_sizes(target) || mark == MARK_EMPTY))
-        return true;
-    if (is_check(op, node))
-        return true;
-    Loc loc = origin(s, node, target);
-    if (mark == MARK_TENSOR && !custom)
-        return pt2_vmap_mark(s, loc, target, node) || break_results(s, json_get(node, "outputs"));
-    bool is_map = !strcmp(target, "higher_order.map_impl");
-    if (is_map || !strcmp(target, "higher_order.scan") || find_wrap(target) >= 0) {
-        bool done = find_wrap(target) >= 0 ? wrapped(s, find_wrap(target), loc, node)
-                                           : pt2_scan(s, loc, node, is_map);
-        if (!done)
-            break_results(s, json_get(node, "outputs"));
-        return done;
-    }
-    OpId functional = op == OP_NONE && !custom ? functional_of(s->in->tmp, target) : OP_NONE;
-    if (functional != OP_NONE)
-        return out_node(s, functional, loc, node);
-    const Json *number = op == OP_NONE ? NULL : pt2_open_float(json_get(node, "inputs"));
-    if (number && pt2_fills(op))
-        return pt2_filled(s, loc, number, json_get(node, "outputs")) ||
-               break_results(s, json_get(node, "outputs"));
-    op = number ? pt2_with_tensors(s->in->tmp, op) : op;
-    Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
+        pt2_malformed(s->in, node, "target", "a string");
+    return target && !strncmp(target, ops, strlen(ops)) ? target + strlen(ops) : target;
+}
+
+static bool is_scan(const char *target)
+{
+    return !strcmp(target, "higher_order.map_impl") || !strcmp(target, "higher_order.scan");
+}
+
+static bool higher_order(Scope *s, Loc loc, const char *target, const Json *node)
+{
+    if (is_scan(target))
+        return pt2_scan(s, loc, node, !strcmp(target, "higher_order.map_impl"));
+    return wrapped(s, find_wrap(target), loc, node);
+}
+
+/* Reads the arguments and results of n, and appends it to the graph. */
+static bool call(Scope *s, Node *n, Loc loc, const Json *inputs, const Json *outputs)
+{
     s->in->may_batch = pt2_may_batch(n->op);
-    s->casts = s->in_autocast && pt2_autocasts(s, loc, json_get(node, "outputs"), &s->operands);
-    bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, json_get(node, "inputs"), NULL);
+    s->casts = s->in_autocast && pt2_autocasts(s, loc, outputs, &s->operands);
+    bool ok = n->op == OP_NONE ? unknown(s, loc) : arguments(s, n, inputs, NULL);
     s->in->may_batch = s->casts = false;
     if (ok && n->op == OP__ASSERT_TENSOR_METADATA && pt2_is_batched(s->in, n->in[0]))
-        return true; /* it has one element */
+        return true; /* it checks the sizes of one element, but here the value has all */
     if (ok && pt2_is_mixed_norm(n) && !pt2_needs_elements(s->in, n))
-        return pt2_mixed_norm(s, n, json_get(node, "outputs")) ||
-               break_results(s, json_get(node, "outputs"));
+        return pt2_mixed_norm(s, n, outputs) || break_results(s, outputs);
     if (ok)
         n = with_matrix(s, n);
-    ok = results(s, n, json_get(node, "outputs")) && ok;
+    ok = results(s, n, outputs) && ok;
     if (ok && pt2_needs_elements(s->in, n))
         return pt2_each_element(s, n);
     ok = ok && pt2_batch(s, n) && schema_check(n, s->in->diag) && check_graphs(s, n);
@@ -922,4 +906,46 @@ bool pt2_node(Scope *s, const Json *node)
         graph_append(s->graph, n);
     }
     return ok;
+}
+
+/* Reads a node that has results: of torch.vmap, a higher-order operator, an `out` overload, or a
+ * call of the operator `op` or `custom`. */
+static bool node_with_results(Scope *s, const char *target, OpId op, const CustomOp *custom,
+                              const Json *node)
+{
+    const Json *inputs = json_get(node, "inputs"), *outputs = json_get(node, "outputs");
+    const Loc loc = origin(s, node, target);
+    const bool is_unknown = op == OP_NONE && !custom;
+    if (!custom && mark_of_vmap(target) == MARK_TENSOR)
+        return pt2_vmap_mark(s, loc, target, node) || break_results(s, outputs);
+    if (is_scan(target) || find_wrap(target) >= 0)
+        return higher_order(s, loc, target, node) || break_results(s, outputs);
+    const OpId functional = is_unknown ? functional_of(s->in->tmp, target) : OP_NONE;
+    if (functional != OP_NONE)
+        return out_node(s, functional, loc, node);
+    const Json *number = op == OP_NONE ? NULL : pt2_symbolic_float(inputs);
+    if (number && pt2_fills(op))
+        return pt2_filled(s, loc, number, outputs) || break_results(s, outputs);
+    op = number ? pt2_with_tensors(s->in->tmp, op) : op;
+    Node *n = custom ? node_new_custom(s->graph, custom, loc) : node_new(s->graph, op, loc);
+    return call(s, n, loc, inputs, outputs);
+}
+
+bool pt2_node(Scope *s, const Json *node)
+{
+    const char *target = target_of(s, node);
+    if (!target)
+        return false;
+    OpId op = op_find(strcmp(target, "aten.item.default") ? target
+                                                          : op_target(OP_LOCAL_SCALAR_DENSE));
+    const CustomOp *custom = op == OP_NONE ? custom_ops_find(s->in->program->custom, target) : NULL;
+    op = custom || op == OP_CUSTOM ? OP_NONE : op; /* no export contains etc's own OP_CUSTOM */
+    const bool is_size = is_about_sizes(target);
+    Name *real = op == OP_LOCAL_SCALAR_DENSE || is_size ? float_result(s, node) : NULL;
+    if (real)
+        return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
+    const bool is_empty = is_size || mark_of_vmap(target) == MARK_EMPTY;
+    if ((op == OP_NONE && !custom && is_empty) || is_check(op, node))
+        return true;
+    return node_with_results(s, target, op, custom, node);
 }

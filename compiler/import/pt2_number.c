@@ -115,7 +115,7 @@ Value *pt2_float_tensor(Scope *s, Loc loc, const Json *argument, Type other)
     Value *v = float_value(s, loc, argument);
     EtcDtype want = dtype_is_float(other.dtype) ? other.dtype : ETC_F32;
     if (want != ETC_F64 && want != ETC_F32 && other.rank > 0)
-        want = ETC_F32; /* rank 0 leaves the dtype of the other, and is not rounded to it */
+        want = ETC_F32; /* with rank 0 it does not change the dtype of the result */
     if (!v || v->type.dtype == want)
         return v;
     Node *n = build(s->graph, NULL, loc, OP__TO_COPY, s->in->diag, "vt", v, want);
@@ -129,7 +129,7 @@ Value *pt2_float_number(Scope *s, Loc loc, const Json *argument)
     return n ? n->out[0] : NULL;
 }
 
-/* What item() reads: the one element of a tensor. */
+/* Returns the value of item(), the one element of a tensor. */
 static Value *element(Scope *s, Loc loc, const Json *tensor)
 {
     Diag *d = s->in->diag;
@@ -260,7 +260,7 @@ bool pt2_number_output(Scope *s, const char *tag, const Json *content, int numbe
 /* -- as operands of operators that take numbers ----------------------------------------------- */
 
 /* Returns the argument that is a symbolic float, or NULL. */
-const Json *pt2_open_float(const Json *inputs)
+const Json *pt2_symbolic_float(const Json *inputs)
 {
     for (JsonIter it = json_iter(inputs); json_next(&it);) {
         const Json *content = NULL;
@@ -294,8 +294,9 @@ OpId pt2_with_tensors(Arena *tmp, OpId op)
     return twin == OP_NONE ? op : twin;
 }
 
-/* Makes the end of a range of integers that had fractions what leaves as many elements as torch,
- * which counts them before it takes the whole parts of start and step. */
+/* Sets the end of an arange of integers whose start, end or step has a fraction, such that it has
+ * as many elements as in torch.  Torch counts them before it drops the fractions of start and step.
+ */
 static void whole_end(Node *n)
 {
     int64_t start = 0, step = 1, count = n->out[0]->type.dim[0].value;

@@ -331,7 +331,7 @@ static bool symbolic(Pt2 *p, Loc loc, const char *text, Dim *out)
 {
     Sympy y = {.in = p, .loc = loc, .text = text, .s = text};
     Frac f;
-    if (p->schema < 8 && pt2_printed_size(p, text, out)) /* not of constructors yet */
+    if (p->schema < 8 && pt2_printed_size(p, text, out)) /* older files have no constructors */
         return true;
     if (!expression(&y, &f))
         return false;
@@ -362,7 +362,7 @@ static Value *built(Node *n)
     return n ? n->out[0] : NULL;
 }
 
-/* Reads (a, b) behind the name of a comparison, and compares a - b with 0. */
+/* Reads (a, b) after the name of a comparison, and compares a - b with 0. */
 static Value *comparison(Sympy *y, Scope *s, OpId op)
 {
     Program *p = y->in->program;
@@ -382,7 +382,7 @@ static Value *comparison(Sympy *y, Scope *s, OpId op)
 
 static Value *truth(Sympy *y, Scope *s);
 
-/* Reads (a, b, ...) behind And and Or. */
+/* Reads (a, b, ...) after And or Or. */
 static Value *joined(Sympy *y, Scope *s, OpId op)
 {
     Value *v = truth(y, s), *next;
@@ -493,7 +493,7 @@ static bool read_dims(Pt2 *p, Loc loc, const char *value, const Json *list, cons
     return true;
 }
 
-/* Returns whether the stride of each axis is the product of the sizes behind it. */
+/* Returns whether the stride of each axis is the product of the sizes after it. */
 static bool is_dense(Program *p, int rank, const Dim *dim, const Dim *stride)
 {
     Dim product = DIM(1);

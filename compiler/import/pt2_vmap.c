@@ -201,7 +201,7 @@ bool pt2_refuse_batch(Pt2 *p, Loc loc)
     return false;
 }
 
-/* -- one element after another ------------------------------------------------------------------- */
+/* -- calls for single elements ----------------------------------------------------------------- */
 
 /* Returns the element of v at a place among all levels. */
 static Value *element_of(Scope *s, Loc loc, Value *v, const Batch *all, const int64_t *at)
