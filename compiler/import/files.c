@@ -50,7 +50,7 @@ static void set_key(Key *k, const struct stat *st, const char *name)
 {
     char *to = put_number(put_number(k->text, (uint64_t)st->st_dev), (uint64_t)st->st_ino);
     size_t room = (size_t)(k->text + sizeof k->text - to), n = strlen(name);
-    n = n < room ? n : room - 1; /* longer than a name may be: nobody can make it */
+    n = n < room ? n : room - 1; /* a file with a longer name cannot be created */
     memcpy(to, name, n);
     to[n] = '\0';
 }

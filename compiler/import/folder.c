@@ -1,8 +1,8 @@
 /* folder.c -- files beneath a folder.
  *
- * A model that was unpacked may come from anywhere, so its files are opened where they lie: no
- * symbolic link in the folder is followed, or whatever the user can read could become a weight.
- * Names are walked part by part, from the folder on, which itself may be reached by any path. */
+ * The folder of an unpacked model is not trusted.  No symbolic link in it is followed, because any
+ * file that the user can read could then become a weight.  So names are opened component by
+ * component, from the folder on.  The folder itself may be reached by any path. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
 #include <errno.h>
@@ -76,8 +76,8 @@ static int open_part(int in, const char *name, size_t n, int flags)
     return fd;
 }
 
-/* Opens the folder name[0..n), which ends behind a '/' or is empty.  It stays open until another
- * one is asked for. -1: errno says why not. */
+/* Opens the folder name[0..n), which ends with a '/' or is empty.  It stays open until another
+ * folder is opened.  -1: errno says why. */
 static int open_folder(Folder *f, const char *name, size_t n)
 {
     if (f->fd < 0)

@@ -1,9 +1,9 @@
 /* json.c -- JSON documents as a tree to walk; the one file that knows yyjson.
  *
  * yyjson reads without recursion and checks syntax, UTF-8 and number ranges.  It puts all values
- * into one array, a container before its content, each value of 16 bytes; containers know where
- * they end.  So a sweep over the array sees every object, and a value's path is found from its
- * address: no parent pointers, and no recursion here either. */
+ * into one array of items of 16 bytes, in which a container precedes its content and knows its end.
+ * So a walk over the array meets every object, and the path of a value follows from its address,
+ * without parent pointers and without recursion. */
 #include "compiler/import/internal.h"
 #include <math.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static yyjson_val *next_key(yyjson_val *key)
     return unsafe_yyjson_get_next(key + 1);
 }
 
-/* Returns one of 64 bits, which keys of different lengths or letters seldom share. */
+/* Returns a hash of the key as one of 64 bits. */
 static uint64_t bit_of(yyjson_val *key)
 {
     size_t n = unsafe_yyjson_get_len(key);
@@ -109,17 +109,17 @@ bool json_parse_here(Arena *a, const char *file, uint8_t *data, size_t n, bool h
 {
     yyjson_read_err e;
     yyjson_alc in_arena = {take, take_more, leave, a};
-    uint8_t behind[JSON_ROOM];
+    uint8_t after[JSON_ROOM];
     Loc loc = {.file = file};
     *doc = (JsonDoc){.file = file, .diag = d};
     if (!n)
         return diag_error(d, loc, "is empty, expected JSON");
-    memcpy(behind, data + n, sizeof behind);
-    memset(data + n, 0, sizeof behind);
+    memcpy(after, data + n, sizeof after);
+    memset(data + n, 0, sizeof after);
     yyjson_doc *y = yyjson_read_opts(
         (char *)data, n, YYJSON_READ_INSITU | (has_words ? YYJSON_READ_ALLOW_INF_AND_NAN : 0),
         &in_arena, &e);
-    memcpy(data + n, behind, sizeof behind);
+    memcpy(data + n, after, sizeof after);
     if (!y)
         return diag_error(d, loc, "not JSON at byte %zu: %s", e.pos, e.msg);
     doc->root = json(yyjson_doc_get_root(y));

@@ -28,8 +28,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Returns the first 60 characters of a text, with '_' for each that names of the IR do not have,
- * and 'v' in front if the first one is no letter. */
+/* Returns the first 60 characters of a text as a name of the IR: other characters become '_', and
+ * 'v' is put in front if the first one is not a letter. */
 static char *as_name(Arena *a, const char *text)
 {
     enum { MOST = 60 };
@@ -71,8 +71,8 @@ static OnnxValue *define(Onnx *o, OnnxScope *s, Loc loc, const char *name)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
-/* Returns what --dim says about a size, or NULL. */
-static ImportDim *told_size(const Onnx *o, const char *name)
+/* Returns the --dim of a size, or NULL. */
+static ImportDim *given_size(const Onnx *o, const char *name)
 {
     for (int i = 0; o->options && i < o->options->n_dims; i++)
         if (!strcmp(o->options->dim[i].name, name))
@@ -80,23 +80,24 @@ static ImportDim *told_size(const Onnx *o, const char *name)
     return NULL;
 }
 
-/* Returns the size of an axis that the file leaves open: the number that --dim gives, or a symbol.
+/* Returns the size of an axis whose size the file does not fix: the number of --dim, or a symbol.
  * Sizes of one name are one symbol.  A size without a name, or with the name "?" that Paddle's
  * exporter gives to all sizes that it does not know, has a name made of the input and the axis. */
 static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
 {
     bool is_named = param && *param && strcmp(param, "?") != 0;
     const char *key = is_named ? param : arena_numbered(o->tmp, input, ".", axis);
-    ImportDim *told = told_size(o, arena_numbered(o->tmp, input, ".", axis));
-    told = told ? told : told_size(o, key);
-    told = told ? told : told_size(o, as_name(o->tmp, key)); /* as messages spell it */
-    if (told)
-        told->is_taken = true;
-    if (told && told->lo == told->hi)
-        return DIM(told->lo);
+    ImportDim *given = given_size(o, arena_numbered(o->tmp, input, ".", axis));
+    given = given ? given : given_size(o, key);
+    given = given ? given : given_size(o, as_name(o->tmp, key)); /* as messages spell it */
+    if (given)
+        given->is_taken = true;
+    if (given && given->lo == given->hi)
+        return DIM(given->lo);
     TableItem *known = table_at_text(&o->sizes, key);
     if (!known->ptr) {
-        Symbol *s = program_symbol(o->program, NULL, told ? told->lo : 1, told ? told->hi : INT64_MAX);
+        Symbol *s = program_symbol(o->program, NULL, given ? given->lo : 1,
+                                   given ? given->hi : INT64_MAX);
         s->name = onnx_unique(o, key);
         known->ptr = s;
     }
@@ -127,7 +128,7 @@ static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *
         if (!param)
             return false;
         bool is_known = d->has_value && d->value >= 0 &&
-                        !told_size(o, arena_numbered(o->tmp, name, ".", i));
+                        !given_size(o, arena_numbered(o->tmp, name, ".", i));
         dim[i] = is_known ? DIM(d->value) : open_size(o, name, i, param);
     }
     *out = type_tensor(o->program, dtype, (int)t->shape->n_dim, dim);
@@ -286,8 +287,7 @@ static const char *advice(const char *op)
     return "";
 }
 
-/* The operators that no row is of, with their opset or "another domain", and how many nodes there
- * are of each. */
+/* The operators without a row, with their opset or "another domain", and their numbers of nodes. */
 typedef struct Unknown {
     Table count;
     const char **op;
@@ -327,7 +327,7 @@ static size_t name_length(const char *op)
     return n;
 }
 
-/* Reports each operator that no row is of, once, with how many nodes there are of it. */
+/* Reports each operator without a row once, with its number of nodes. */
 static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 {
     Unknown u = {.count = {.arena = o->tmp}};
@@ -357,15 +357,15 @@ bool onnx_spend(Onnx *o, size_t n)
 
 /* -- the order of nodes ------------------------------------------------------------------------ */
 
-/* The nodes of a graph, while they are brought into an order in which each reads only what nodes
- * before it define.  Files must have such an order, but ONNX Runtime's tools write others. */
+/* The nodes of a graph during a topological sort.  The standard requires sorted nodes, but some
+ * tools of ONNX Runtime write unsorted ones. */
 typedef struct Order {
     Onnx *in;
-    Table maker;  /* name -> the number of the node that defines it */
+    Table producer; /* name -> the number of the node that defines it */
     int *number;  /* 0, 1, 2 .., which the table points to */
-    int *need;    /* which nodes define what a node reads, those of node i from begin[i] on */
+    int *need;    /* the nodes whose results a node reads; those of node i start at begin[i] */
     int *begin, n_need;
-    bool *is_open; /* it has its place, or waits for others */
+    bool *is_visited;        /* it has a place in the order, or waits for the nodes that it reads */
     int *to, n;              /* the order */
 } Order;
 
@@ -374,7 +374,7 @@ static void find_needs(Order *r, const Onnx__Node *node)
 {
     for (size_t i = 0; i < node->n_input; i++) {
         ProtobufCBinaryData text = node->input[i];
-        const int *at = text.len ? table_find(&r->maker, text.data, text.len) : NULL;
+        const int *at = text.len ? table_find(&r->producer, text.data, text.len) : NULL;
         if (at)
             PUSH(r->in->tmp, r->need, r->n_need, *at);
     }
@@ -385,17 +385,17 @@ static void find_needs(Order *r, const Onnx__Node *node)
     }
 }
 
-/* Puts a node into the order, behind all that it waits for.  Nodes in a circle stay as they are: they
- * are reported where they are read. */
+/* Puts a node into the order, after all nodes whose results it reads.  Nodes that form a cycle keep
+ * their order, and are reported when they are read. */
 static void place(Order *r, int first, const int *end, int *stack)
 {
     int depth = 0;
-    if (!r->is_open[first])
+    if (!r->is_visited[first])
         stack[depth++] = first;
     while (depth) {
         int i = stack[depth - 1];
-        r->is_open[i] = true;
-        while (r->begin[i] < end[i] && r->is_open[r->need[r->begin[i]]])
+        r->is_visited[i] = true;
+        while (r->begin[i] < end[i] && r->is_visited[r->need[r->begin[i]]])
             r->begin[i]++;
         if (r->begin[i] < end[i]) {
             stack[depth++] = r->need[r->begin[i]];
@@ -410,13 +410,17 @@ static const int *order_of(Onnx *o, Onnx__Node *const *node, int n)
 {
     Arena *a = o->tmp;
     int *end = NEW(a, int, n + 1), *stack = NEW(a, int, n + 1);
-    Order r = {.in = o, .maker = {.arena = a}, .number = NEW(a, int, n + 1), .begin = NEW(a, int, n + 1),
-               .is_open = NEW(a, bool, n + 1), .to = NEW(a, int, n + 1)};
+    Order r = {.in = o,
+               .producer = {.arena = a},
+               .number = NEW(a, int, n + 1),
+               .begin = NEW(a, int, n + 1),
+               .is_visited = NEW(a, bool, n + 1),
+               .to = NEW(a, int, n + 1)};
     for (int i = 0; i < n; i++) {
         r.number[i] = i;
         for (size_t k = 0; k < node[i]->n_output; k++) {
             ProtobufCBinaryData text = node[i]->output[k];
-            TableItem *at = text.len ? table_at(&r.maker, text.data, text.len) : NULL;
+            TableItem *at = text.len ? table_at(&r.producer, text.data, text.len) : NULL;
             if (at && !at->ptr)
                 at->ptr = &r.number[i];
         }

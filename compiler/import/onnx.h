@@ -228,7 +228,7 @@ Value *on_gemm(OnnxNode *n); /* computes Gemm of inputs 0 to 2 with the node's a
 Value *on_view(OnnxNode *n, Value *v, int rank, const Dim *dim);
 Dim on_numel(OnnxNode *n, const Value *x);
 Value *on_given(OnnxNode *n, OpId op, Type t, Value *x); /* op of x with a result of type t */
-Dim on_told(OnnxNode *n, Dim most, int64_t least);       /* a new size, known only at run time */
+Dim on_new_size(OnnxNode *n, Dim most, int64_t least);   /* a new size, known only at run time */
 int on_broadcast(OnnxNode *n, Type a, Type b, Dim *out); /* the rank, or -1 */
 
 /* A function that a recurrent layer has, or an optimizer put behind a product, with its

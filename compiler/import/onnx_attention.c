@@ -7,7 +7,7 @@
 static const int64_t swap_heads[4] = {0, 2, 1, 3}, swap_last[4] = {0, 1, 3, 2};
 
 /* Splits [batch, steps, heads * size] into heads: [batch, heads, steps, size]. */
-static Value *apart(OnnxNode *n, Value *x, int64_t heads)
+static Value *split_heads(OnnxNode *n, Value *x, int64_t heads)
 {
     if (!x)
         return NULL;
@@ -22,7 +22,7 @@ static Value *apart(OnnxNode *n, Value *x, int64_t heads)
 }
 
 /* Joins the heads of [batch, heads, steps, size] to [batch, steps, heads * size]. */
-static Value *together(OnnxNode *n, Value *x)
+static Value *join_heads(OnnxNode *n, Value *x)
 {
     Program *p = n->in->program;
     x = on_permute(n, x, swap_heads);
@@ -33,7 +33,7 @@ static Value *together(OnnxNode *n, Value *x)
 }
 
 /* Repeats each head of x, [batch, heads of x, steps, size], so often that there are `heads` of
- * them.  The copies of a head are neighbours. */
+ * them.  The copies of a head follow each other. */
 static Value *repeated(OnnxNode *n, Value *x, int64_t heads)
 {
     if (!x || dim_equal(x->type.dim[1], DIM(heads)))
@@ -70,7 +70,8 @@ static bool read_heads(OnnxNode *n, Attention *a)
         if (!x)
             return false;
         a->is_flat = x->type.rank == 3;
-        *of[i] = a->is_flat ? apart(n, x, on_int(n, i ? "kv_num_heads" : "q_num_heads", 0)) : x;
+        *of[i] = a->is_flat ? split_heads(n, x, on_int(n, i ? "kv_num_heads" : "q_num_heads", 0))
+                            : x;
         if (!*of[i])
             return false;
         if ((*of[i])->type.rank != 4)
@@ -143,8 +144,8 @@ static bool bound_keys(OnnxNode *n, Attention *a, bool is_causal, int64_t left, 
     return a->keep != NULL;
 }
 
-/* Fills up a mask that has fewer columns than there are keys, so that the keys behind its end take
- * no part. */
+/* Extends a mask that has fewer columns than there are keys, so that the keys after its end take no
+ * part. */
 static Value *lengthened(OnnxNode *n, Value *mask, Dim keys)
 {
     int rank = mask->type.rank;
@@ -206,9 +207,9 @@ static Value *sees_any(OnnxNode *n, const Attention *a)
     return on_scalar(n, OP_NE_SCALAR, most, -(double)INFINITY);
 }
 
-/* Builds attention step by step.  *shown is output 3: the scores, capped or masked, or the
- * weights. */
-static Value *spelled(OnnxNode *n, Attention *a, EtcDtype precision, int64_t mode, Value **shown)
+/* Builds attention from single operators.  *shown is output 3: the scores, before or after the cap
+ * and the mask, or the weights. */
+static Value *expanded(OnnxNode *n, Attention *a, EtcDtype precision, int64_t mode, Value **shown)
 {
     EtcDtype t = a->q->type.dtype;
     double half = sqrt(a->scale);
@@ -248,11 +249,11 @@ static bool define_attention(OnnxNode *n, Attention *a)
         if (!join_masks(n, a, true))
             return false;
         precision = a->q->type.dtype == ETC_F64 ? ETC_F64 : precision;
-        y = spelled(n, a, precision, mode, &shown);
+        y = expanded(n, a, precision, mode, &shown);
     } else {
         y = fused(n, a);
     }
-    y = a->is_flat ? together(n, y) : y;
+    y = a->is_flat ? join_heads(n, y) : y;
     return on_define(n, 0, y) && (!on_wants(n, 3) || on_define(n, 3, shown));
 }
 
@@ -350,13 +351,13 @@ static bool rotary(OnnxNode *n, const Rotation *r)
     Value *x = on_value(n, 0);
     bool is_flat = x && x->type.rank == 3;
     int64_t heads = on_int(n, "num_heads", 0);
-    if (is_flat && !heads && !x->type.dim[2].expr) /* one size is known: that which is rotated */
+    if (is_flat && !heads && !x->type.dim[2].expr) /* the width of a head is the rotated width */
         heads = x->type.dim[2].value / (2 * r->half > 0 ? 2 * r->half : 1);
-    x = is_flat ? apart(n, x, heads) : x;
+    x = is_flat ? split_heads(n, x, heads) : x;
     if (!x || x->type.rank != 4)
         return x ? onnx_wrong(n, "has an operand of rank %d, expected 3 or 4", x->type.rank) : false;
     Value *y = rotated(n, x, r);
-    return on_define(n, 0, is_flat ? together(n, y) : y);
+    return on_define(n, 0, is_flat ? join_heads(n, y) : y);
 }
 
 bool onnx_rotary(OnnxNode *n)
@@ -383,7 +384,7 @@ static Value *gates(OnnxNode *n, int i, int64_t heads)
     if (!x)
         return NULL;
     bool is_one = x->type.rank == 3 && dim_equal(x->type.dim[2], DIM(1));
-    return apart(n, x, is_one ? 1 : heads);
+    return split_heads(n, x, is_one ? 1 : heads);
 }
 
 static Value *step_of(OnnxNode *n, Value *x, int64_t t)
@@ -420,9 +421,9 @@ static bool read_recurrence(OnnxNode *n, Recurrence *r, Value **state)
         return onnx_wrong(n, "has the update_rule '%s'", rule);
     if (decays != on_has(n, 4) || learns != on_has(n, 5))
         return onnx_wrong(n, "expects decay where its rule is gated and beta where it is delta");
-    r->q = apart(n, on_cast(n, on_value(n, 0), ETC_F32), on_int(n, "q_num_heads", 0));
-    r->k = r->q ? apart(n, on_cast(n, on_value(n, 1), ETC_F32), heads) : NULL;
-    r->v = r->k ? apart(n, on_cast(n, on_value(n, 2), ETC_F32), heads) : NULL;
+    r->q = split_heads(n, on_cast(n, on_value(n, 0), ETC_F32), on_int(n, "q_num_heads", 0));
+    r->k = r->q ? split_heads(n, on_cast(n, on_value(n, 1), ETC_F32), heads) : NULL;
+    r->v = r->k ? split_heads(n, on_cast(n, on_value(n, 2), ETC_F32), heads) : NULL;
     r->decay = r->v ? gates(n, 4, heads) : NULL;
     r->beta = r->v ? gates(n, 5, heads) : NULL;
     if (!r->v || n->failed)
@@ -445,12 +446,12 @@ bool onnx_linear_attention(OnnxNode *n)
     Dim steps = r.q->type.dim[2];
     if (steps.expr || steps.value < 1 || steps.value > MOST_STEPS)
         return onnx_unsupported(
-            n, "goes over more than 512 steps, or over a number known only at run time");
+            n, "has more than 512 steps, or a number of steps that is known only at run time");
     for (int64_t t = 0; t < steps.value; t++)
         if (!(part[t] = recur(n, &r, t, &state)))
             return false;
     Value *y = ON_BUILD(n, OP_CAT, "Vi", (int)steps.value, part, (int64_t)2);
-    y = on_cast(n, together(n, y), x->type.dtype);
+    y = on_cast(n, join_heads(n, y), x->type.dtype);
     EtcDtype t = on_has(n, 3) ? on_value(n, 3)->type.dtype : x->type.dtype;
     return on_define(n, 0, y) && on_define(n, 1, on_cast(n, state, t));
 }
@@ -503,8 +504,8 @@ static bool finish(OnnxNode *n, Attention *a)
     Value *shown;
     if (!join_masks(n, a, a->cap != 0))
         return false;
-    Value *y = a->cap != 0 ? spelled(n, a, ETC_F32, 0, &shown) : fused(n, a);
-    return on_define(n, 0, together(n, y));
+    Value *y = a->cap != 0 ? expanded(n, a, ETC_F32, 0, &shown) : fused(n, a);
+    return on_define(n, 0, join_heads(n, y));
 }
 
 /* Returns elements first .. end - 1 of the last axis of x, a product or its bias. */
@@ -530,9 +531,11 @@ bool onnx_multi_head_attention(OnnxNode *n)
         (k->type.rank != 3 && k->type.rank != 4) || on_has(n, 8) || on_has(n, 9))
         return onnx_unsupported(n, "has packed keys, or a cache that is shared");
     int64_t size = q->type.dim[2].value, values = v->type.rank == 3 ? v->type.dim[2].value : 0;
-    a.q = apart(n, with_bias(n, q, bias, 0, size), heads);
-    a.k = k->type.rank == 4 ? k : apart(n, with_bias(n, k, bias, size, 2 * size), heads);
-    a.v = v->type.rank == 4 ? v : apart(n, with_bias(n, v, bias, 2 * size, 2 * size + values), heads);
+    a.q = split_heads(n, with_bias(n, q, bias, 0, size), heads);
+    a.k = k->type.rank == 4 ? k : split_heads(n, with_bias(n, k, bias, size, 2 * size), heads);
+    a.v = v->type.rank == 4
+              ? v
+              : split_heads(n, with_bias(n, v, bias, 2 * size, 2 * size + values), heads);
     if (!a.q || !a.k || !a.v ||
         (on_has(n, 6) && !with_past(n, &a, on_value(n, 6), input_or_none(n, 7))))
         return false;
@@ -552,7 +555,8 @@ static bool packed_attention(OnnxNode *n, Value *x, Value *w, int mask, int keys
     if (!x || !w || n->failed)
         return false;
     if (w->type.rank != 2 || w->type.dim[1].expr || on_int(n, "do_rotary", 0))
-        return onnx_unsupported(n, "has weights of open sizes, or rotations");
+        return onnx_unsupported(
+            n, "has weights of symbolic sizes or rotary embeddings, which is not supported");
     size[0] = size[1] = size[2] = w->type.dim[1].value / 3;
     on_ints(n, "qkv_hidden_sizes", size, 3);
     if (size[0] < 1 || size[1] != size[0] || size[2] < 1 || 2 * size[0] > INT32_MAX ||
@@ -560,9 +564,9 @@ static bool packed_attention(OnnxNode *n, Value *x, Value *w, int mask, int keys
         return onnx_wrong(n, "has sizes of queries, keys and values that do not match its weights");
     x = on_matmul(n, x, w);
     x = bias ? on_binary(n, OP_ADD_TENSOR, x, bias) : x;
-    a.q = apart(n, span(n, x, 0, size[0]), heads);
-    a.k = a.q ? apart(n, span(n, x, size[0], 2 * size[0]), heads) : NULL;
-    a.v = a.k ? apart(n, span(n, x, 2 * size[0], 2 * size[0] + size[2]), heads) : NULL;
+    a.q = split_heads(n, span(n, x, 0, size[0]), heads);
+    a.k = a.q ? split_heads(n, span(n, x, size[0], 2 * size[0]), heads) : NULL;
+    a.v = a.k ? split_heads(n, span(n, x, 2 * size[0], 2 * size[0] + size[2]), heads) : NULL;
     for (int i = 0; past && i < 2; i++)
         half[i] = ON_BUILD(n, OP_SELECT_INT, "vii", past, (int64_t)0, (int64_t)i);
     if (!a.v || (past && !with_past(n, &a, half[0], half[1])) || !read_scale(n, &a) ||
@@ -579,7 +583,7 @@ bool onnx_packed_attention(OnnxNode *n)
     return packed_attention(n, on_value(n, 0), on_value(n, 1), 3, 4);
 }
 
-/* Dequantizes the operands, which are bytes; the rest is the same. */
+/* Dequantizes the operands, which are bytes, and goes on as for floats. */
 bool onnx_qattention(OnnxNode *n)
 {
     Value *x = on_dequantized(n, 0, 3, 6);
@@ -594,16 +598,16 @@ bool onnx_rotary_contrib(OnnxNode *n)
         return x && at && onnx_wrong(n, "has an operand of rank %d, expected 3 or 4", x->type.rank);
     if (on_float(n, "scale", 1) != 1 || on_int(n, "is_packed_batching", 0))
         return onnx_unsupported(n, "scales its result, or has packed batches");
-    if (at->type.rank == 1) { /* the place of the first step */
+    if (at->type.rank == 1) { /* the position of the first step */
         Value *step = on_arange(n, DIM(0), x->type.dim[x->type.rank - 2]);
         at = on_insert(n, on_binary(n, OP_ADD_TENSOR, on_cast(n, at, ETC_I64), step), 0);
     }
     return at && read_rotation(n, &r, on_value(n, 2), on_value(n, 3), at) && rotary(n, &r);
 }
 
-/* Rotates queries and keys by their positions: those of input 9, or else the places behind the keys
- * of earlier calls. */
-static bool turned(OnnxNode *n, Attention *a, Value *past)
+/* Rotates queries and keys by their positions: those of input 9, or else the positions after the
+ * keys of earlier calls. */
+static bool rotate_both(OnnxNode *n, Attention *a, Value *past)
 {
     Rotation r;
     Dim steps = a->q->type.dim[2], first = past ? past->type.dim[2] : DIM(0);
@@ -611,7 +615,7 @@ static bool turned(OnnxNode *n, Attention *a, Value *past)
     if (!at)
         at = on_insert(n, on_arange(n, first, dim_add(n->in->program, first, steps)), 0);
     if (n->failed || !at || !read_rotation(n, &r, input_or_none(n, 7), input_or_none(n, 8), at))
-        return !n->failed && onnx_wrong(n, "lacks tables of rotations");
+        return !n->failed && onnx_wrong(n, "has no tables for its rotary embeddings");
     r.is_interleaved = on_int(n, "rotary_interleaved", 0);
     a->q = rotated(n, a->q, &r);
     a->k = a->q ? rotated(n, a->k, &r) : NULL;
@@ -632,24 +636,28 @@ bool onnx_group_query_attention(OnnxNode *n)
                onnx_wrong(n, "expects [batch, steps, heads * size] and its heads");
     for (int i = 11; i < 17; i++)
         if (on_has(n, i))
-            return onnx_unsupported(n, "has input %d: sinks, scales of a cache or norms", i);
+            return onnx_unsupported(
+                n,
+                "has input %d (attention sinks, scales of the cache or norms), which is not "
+                "supported",
+                i);
     if (on_int(n, "smooth_softmax", 0) > 0 || on_wants(n, 3))
-        return onnx_unsupported(n, "smoothes its weights, or shows them");
+        return onnx_unsupported(n, "has smooth_softmax or output 3, which is not supported");
     if (!k) { /* one tensor has queries, keys and values */
         int64_t all = heads + 2 * groups, each = q->type.dim[2].value / all;
         k = span(n, q, heads * each, (heads + groups) * each);
         v = span(n, q, (heads + groups) * each, all * each);
         q = span(n, q, 0, heads * each);
     }
-    a.q = apart(n, q, heads);
-    a.k = a.q ? apart(n, k, groups) : NULL;
-    a.v = a.k ? apart(n, v, groups) : NULL;
+    a.q = split_heads(n, q, heads);
+    a.k = a.q ? split_heads(n, k, groups) : NULL;
+    a.v = a.k ? split_heads(n, v, groups) : NULL;
     if (!a.v)
         return false;
     bool has_past = past[0] && !dim_equal(past[0]->type.dim[2], DIM(0));
     if (has_past && !dim_equal(q->type.dim[0], DIM(1)))
-        return onnx_unsupported(n, "has a cache of a batch of several: fix the batch to 1");
-    if ((on_int(n, "do_rotary", 0) && !turned(n, &a, past[0])) ||
+        return onnx_unsupported(n, "has a cache and a batch above 1: fix the batch to 1");
+    if ((on_int(n, "do_rotary", 0) && !rotate_both(n, &a, past[0])) ||
         (past[0] && !with_past(n, &a, past[0], past[1])) || !on_define(n, 1, a.k) ||
         !on_define(n, 2, a.v))
         return false;

@@ -1,5 +1,6 @@
-/* onnx_bags.c -- joins tensors along an axis.  Exporters spell an embedding bag as a loop that sums
- * the rows of one bag in each turn; its unrolled turns are joined here, and become one sum. */
+/* onnx_bags.c -- concatenates tensors along an axis.  Exporters write an embedding bag as a loop
+ * that sums the rows of one bag in each iteration.  A concatenation of its unrolled iterations
+ * becomes one sum. */
 #include "compiler/import/onnx.h"
 #include "ir/views.h"
 

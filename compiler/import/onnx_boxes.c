@@ -1,8 +1,8 @@
-/* onnx_boxes.c -- ONNX operators that detection models have behind their network. */
+/* onnx_boxes.c -- reads the ONNX operators that detection models have after their network. */
 #include "compiler/import/onnx.h"
 #include <string.h>
 
-/* -- the boxes that stay ---------------------------------------------------------------------- */
+/* -- non-maximum suppression ------------------------------------------------------------------ */
 
 /* Reads input i, which must be a known number.  If it is absent, *out stays as it is. */
 static bool threshold(OnnxNode *n, int i, float *out)
@@ -11,7 +11,7 @@ static bool threshold(OnnxNode *n, int i, float *out)
     if (!on_has(n, i))
         return true;
     if (!c || c->type.dtype != ETC_F32 || c->n_bytes != sizeof *out)
-        return onnx_unsupported(n, "has a threshold that is no constant f32: bind it");
+        return onnx_unsupported(n, "has a threshold that is no constant f32: give it with --bind");
     memcpy(out, c->data, sizeof *out);
     return true;
 }
@@ -50,7 +50,7 @@ bool onnx_nms(OnnxNode *n)
         boxes = corners(n, boxes);
     Dim each = dim_min(p, most, scores->type.dim[2]);
     Dim rows = dim_mul(p, dim_mul(p, scores->type.dim[0], scores->type.dim[1]), each);
-    Dim size[2] = {on_told(n, rows, 0), DIM(3)};
+    Dim size[2] = {on_new_size(n, rows, 0), DIM(3)};
     Type t = type_tensor(p, ETC_I64, 2, size);
     Arg limit = {.kind = ARG_FLOAT, .f = least}, at_most = {.kind = ARG_INT, .dim = most};
     if (!on_has(n, 4))
@@ -59,7 +59,7 @@ bool onnx_nms(OnnxNode *n)
                                              (double)iou, limit));
 }
 
-/* -- parts of an image by boxes --------------------------------------------------------------- */
+/* -- roi_align --------------------------------------------------------------------------------- */
 
 /* Returns whether positions are aligned to the centres of pixels; -1: an error was reported. */
 static int is_aligned(OnnxNode *n)

@@ -49,7 +49,7 @@ static Numbers typed_field(const Onnx__Tensor *t, EtcDtype dtype)
     }
 }
 
-/* Returns the low bytes of each number.  On this machine the lowest byte comes first. */
+/* Returns the low bytes of each number.  The host is little-endian. */
 static const uint8_t *narrowed(Arena *a, Numbers f, size_t size)
 {
     assert(size <= f.size);
@@ -143,8 +143,8 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
         return external_data(o, loc, t, c);
     if (t->has_mapped_size || t->has_raw_data) {
         uint64_t n = t->has_mapped_size ? t->mapped_size : t->raw_data.len;
-        uint8_t *copy = arena_bytes(o->program->arena, t->raw_data.len + 1); /* it outlives the
-                                                                              * messages */
+        /* The copy outlives the message that protobuf-c has unpacked. */
+        uint8_t *copy = arena_bytes(o->program->arena, t->raw_data.len + 1);
         if (t->raw_data.len) /* an empty field has no address */
             memcpy(copy, t->raw_data.data, t->raw_data.len);
         c->data = t->has_mapped_size ? o->data + t->mapped_at : copy;
@@ -312,14 +312,14 @@ static Value *closed_value(OnnxNode *n, const OnnxList *l)
     return onnx_const_value(o, "sizes", &c);
 }
 
-/* Returns a list as a tensor.  If it has open sizes, `full` makes a tensor of each number, and
- * these are joined. */
+/* Returns a list as a tensor.  If it has symbolic sizes, `full` makes a tensor of each number, and
+ * these are concatenated. */
 Value *onnx_list_value(OnnxNode *n, const OnnxList *l)
 {
     if (is_closed(l))
         return closed_value(n, l);
     if (l->rank > 1) {
-        onnx_unsupported(n, "reads a table of open sizes as a tensor");
+        onnx_unsupported(n, "reads a table of symbolic sizes as a tensor");
         return NULL;
     }
     Value **part = NEW(n->in->tmp, Value *, l->n);

@@ -68,7 +68,7 @@ static Value *last_swapped(OnnxNode *n, Value *x)
     return on_permute(n, x, order);
 }
 
-/* Moves the first axis behind the axes of the batch, to the place before the last one. */
+/* Moves the first axis to the place before the last one, after the axes of the batch. */
 static Value *batch_first(OnnxNode *n, Value *x)
 {
     int64_t order[MAX_RANK];
@@ -174,7 +174,7 @@ bool onnx_matmul_nbits(OnnxNode *n)
     if (!x || n->failed || !read_nbits(n, &w))
         return false;
     if (on_has(n, 4))
-        return onnx_unsupported(n, "has groups in an order of their own");
+        return onnx_unsupported(n, "has an order of groups (g_idx), which is not supported");
     Dim dim[2] = {DIM(w.rows), DIM(w.blocks)};
     Value *q = integers(n, unpacked(n, 1, &w, w.k), w.rows, w.k);
     Value *scale = q ? on_cast(n, on_view(n, on_value(n, 2), 2, dim), ETC_F32) : NULL;
@@ -207,7 +207,7 @@ static bool skipped(OnnxNode *n, bool is_rms)
     if (x && on_has(n, bias))
         x = on_binary(n, OP_ADD_TENSOR, x, on_value(n, bias));
     if (on_wants(n, 1) || on_wants(n, 2))
-        return onnx_unsupported(n, "gives means and deviations");
+        return onnx_unsupported(n, "has output 1 or 2 (means, deviations), which is not supported");
     return scale && on_define(n, 0, normed(n, x, scale, shift, is_rms)) && on_define(n, 3, x);
 }
 
@@ -232,7 +232,7 @@ bool onnx_embed_layer_norm(OnnxNode *n)
 {
     Value *at = on_value(n, 0);
     if (!at || at->type.rank != 2)
-        return at && onnx_wrong(n, "expects numbers of words of [batch, steps]");
+        return at && onnx_wrong(n, "expects word ids of [batch, steps]");
     Value *place = on_has(n, 8) ? on_value(n, 8)
                                 : on_insert(n, on_arange(n, DIM(0), at->type.dim[1]), 0);
     Value *x = on_binary(n, OP_ADD_TENSOR, embedded(n, 2, at), embedded(n, 3, place));
@@ -286,7 +286,8 @@ bool onnx_unfold_tensor(OnnxNode *n)
         return false;
     Dim all = x->type.dim[axis];
     if (all.expr || size < 1 || step < 1 || size > all.value || x->type.rank == MAX_RANK)
-        return onnx_unsupported(n, "unfolds an axis of an open size, or by windows that do not fit");
+        return onnx_unsupported(n,
+                                "unfolds an axis of symbolic size, or by windows that do not fit");
     for (int i = 0; i < x->type.rank; i++)
         dim[i] = i == axis ? DIM((all.value - size) / step + 1) : x->type.dim[i];
     dim[x->type.rank] = DIM(size);

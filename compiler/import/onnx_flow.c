@@ -113,7 +113,7 @@ static OnnxScope scope_within(OnnxNode *n, Graph *graph)
 }
 
 /* Reads the nodes of a graph into the current graph; `out` gets its outputs. */
-static bool play(OnnxNode *n, const Onnx__Graph *g, OnnxScope *s, OnnxValue **out)
+static bool read_nodes(OnnxNode *n, const Onnx__Graph *g, OnnxScope *s, OnnxValue **out)
 {
     Onnx *o = n->in;
     if (g->n_sparse_initializer)
@@ -169,10 +169,10 @@ static bool nested(OnnxNode *n, const char *name, Nested *b)
 {
     const Onnx__Graph *g = graph_of(n, name);
     if (!g || g->n_output != n->node->n_output)
-        return g && onnx_wrong(n, "has a branch of another number of outputs");
+        return g && onnx_wrong(n, "has a branch with another number of outputs");
     OnnxValue **out = NEW(n->in->tmp, OnnxValue *, g->n_output + 1);
     enter(n, b);
-    bool ok = play(n, g, &b->scope, out);
+    bool ok = read_nodes(n, g, &b->scope, out);
     for (size_t i = 0; ok && i < g->n_output; i++) {
         Value *v = on_tensor(n, "branch", out[i]);
         ok = v != NULL;
@@ -239,9 +239,11 @@ static bool agree(OnnxNode *n, const Nested b[2])
 {
     for (int i = 0; i < b[0].graph->n_out; i++)
         if (!type_equal(b[0].graph->out[i]->type, b[1].graph->out[i]->type))
-            return onnx_unsupported(n, "has branches whose output %d differs in type or shape, and "
-                                       "chooses by elements: bind what decides",
-                                    i);
+            return onnx_unsupported(
+                n,
+                "has branches whose output %d differs in type or shape, and a condition that is "
+                "known only at run time: give the input that decides it with --bind",
+                i);
     return true;
 }
 
@@ -276,7 +278,7 @@ bool onnx_choose(OnnxNode *n)
         return g && onnx_wrong(n, "has no branch with as many outputs");
     OnnxScope s = scope_within(n, NULL);
     OnnxValue **out = NEW(n->in->tmp, OnnxValue *, g->n_output + 1);
-    if (!play(n, g, &s, out))
+    if (!read_nodes(n, g, &s, out))
         return false;
     for (size_t i = 0; i < n->node->n_output; i++)
         if (!on_give(n, (int)i, out[i]))
@@ -284,7 +286,7 @@ bool onnx_choose(OnnxNode *n)
     return true;
 }
 
-/* -- loops that are spelled out ---------------------------------------------------------------- */
+/* -- loops that are unrolled ------------------------------------------------------------------- */
 
 typedef struct Loop {
     const Onnx__Graph *body;
@@ -311,7 +313,7 @@ static bool iteration(OnnxNode *n, Loop *l, OnnxScope *s, OnnxValue *const *give
     for (size_t i = 0; i < n_given; i++)
         if (!bind_name(n, s, l->body->input[i]->name, given[i]))
             return false;
-    if (!play(n, l->body, s, out))
+    if (!read_nodes(n, l->body, s, out))
         return false;
     for (size_t i = 0; i < l->carried; i++)
         l->now[i] = out[first + i];
@@ -352,7 +354,7 @@ static bool take_carried(OnnxNode *n, Loop *l, size_t first)
     l->now = NEW(n->in->tmp, OnnxValue *, l->carried + 1);
     for (size_t i = 0; i < l->carried; i++)
         if (!(l->now[i] = on_input(n, (int)(first + i))))
-            return onnx_wrong(n, "lacks the first value of what it carries");
+            return onnx_wrong(n, "has no initial value for a value that it carries");
     return true;
 }
 
@@ -386,7 +388,7 @@ static Graph *test_of(OnnxNode *n, const Graph *body, int64_t iterations, bool i
     return more ? t.graph : NULL;
 }
 
-static bool play_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start)
+static bool read_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start)
 {
     Onnx *o = n->in;
     OnnxValue **out = NEW(o->tmp, OnnxValue *, l->body->n_output + 1);
@@ -397,7 +399,7 @@ static bool play_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start
         if (!bind_name(n, &b->scope, l->body->input[i]->name, v))
             return false;
     }
-    if (!play(n, l->body, &b->scope, out))
+    if (!read_nodes(n, l->body, &b->scope, out))
         return false;
     Value *next = on_scalar(n, OP_ADD_SCALAR, b->graph->in[0], 1);
     for (size_t i = 0; next && i < l->carried + 2; i++) {
@@ -406,8 +408,9 @@ static bool play_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start
         if (!v)
             return false;
         if (!type_equal(v->type, start[i]->type))
-            return onnx_unsupported(n, "carries values whose type or shape changes, and its number of "
-                                       "iterations is above 256 or decided by elements");
+            return onnx_unsupported(
+                n, "carries values whose type or shape changes, and its number of iterations is "
+                   "above 256 or known only at run time");
         graph_add_output(b->graph, v);
     }
     return next != NULL;
@@ -421,8 +424,10 @@ static bool make_loop_node(OnnxNode *n, Loop *l, int64_t iterations, Value *limi
     Nested b;
     Value **start = NEW(o->tmp, Value *, l->carried + 3);
     if (l->rows)
-        return onnx_unsupported(n, "collects a row of each iteration, and their number is above 256 or "
-                                   "decided by elements");
+        return onnx_unsupported(
+            n,
+            "collects a row of each iteration, and their number is above 256 or known only at run "
+            "time");
     start[0] = on_number(n, 0, ETC_I64);
     start[1] = cond;
     for (size_t i = 0; i < l->carried; i++)
@@ -430,7 +435,7 @@ static bool make_loop_node(OnnxNode *n, Loop *l, int64_t iterations, Value *limi
     if (n->failed)
         return false;
     enter(n, &b);
-    bool ok = play_body(n, l, &b, start);
+    bool ok = read_body(n, l, &b, start);
     leave(n, &b);
     if (limit) {
         graph_add_input(b.graph, graph_value(b.graph, onnx_unique(o, "limit"), limit->type));
@@ -477,8 +482,8 @@ static bool collect(OnnxNode *n, const OnnxRowLoop *t, Value *at, Value *row, Va
     return *left != NULL;
 }
 
-/* Plays one iteration as the body.  Its inputs are the number of the iteration, what is carried,
- * the rows, what it reads, and values of outer graphs that it captured. */
+/* Reads one iteration as the body.  Its inputs are the number of the iteration, the carried values,
+ * the rows, the values that it reads, and the captured values of outer graphs. */
 static bool build_body(OnnxNode *n, OnnxRowLoop *t, Nested *b)
 {
     Onnx *o = n->in;
@@ -579,9 +584,9 @@ bool on_row_loop(OnnxNode *n, OnnxRowLoop *t)
 
 /* -- Loop -------------------------------------------------------------------------------------- */
 
-/* Unrolls the loop while its condition is known.  *left: the condition of some iteration is not
+/* Unrolls the loop while its condition is known.  *left: the condition of an iteration is not
  * known; the nodes that were made are not used then. */
-static bool spell_out(OnnxNode *n, Loop *l, int64_t iterations, bool *left)
+static bool unroll(OnnxNode *n, Loop *l, int64_t iterations, bool *left)
 {
     Onnx *o = n->in;
     OnnxValue **given = NEW(o->tmp, OnnxValue *, l->carried + 2);
@@ -647,7 +652,8 @@ static bool loop_iteration(OnnxNode *n, OnnxRowLoop *t, OnnxScope *s, Value *at)
         given[i + 2] = named(n, t->carried[i]);
     return !n->failed && iteration_within(n, t, s, given, l->carried + 2, 1, out) &&
            (truth(n->in, out[0]) == 1 ||
-            onnx_unsupported(n, "collects a row of each iteration, and elements decide their number"));
+            onnx_unsupported(
+                n, "collects a row of each iteration, and their number is known only at run time"));
 }
 
 /* Makes a loop that collects rows. */
@@ -707,7 +713,7 @@ bool onnx_loop(OnnxNode *n)
     OnnxValue **start = NEW(o->tmp, OnnxValue *, l.carried + 1);
     memcpy(start, l.now, l.carried * sizeof *start);
     bool is_plain = more == 0 || (more > 0 && is_known);
-    if (is_plain && !spell_out(n, &l, more ? iterations : 0, &left))
+    if (is_plain && !unroll(n, &l, more ? iterations : 0, &left))
         return false;
     if (is_plain && !left)
         return give_loop(n, &l);

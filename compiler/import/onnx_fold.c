@@ -77,7 +77,7 @@ static bool size_of(Program *p, char op, Dim a, Dim b, Dim *out)
         return true;
     }
     if (op == '%' && !a.expr && a.value < 0 && a.value > INT32_MIN && is_least(b, -a.value)) {
-        *out = dim_add(p, a, b); /* a place counted from the end */
+        *out = dim_add(p, a, b); /* a position relative to the end */
         return true;
     }
     if (op == '%' && !a.expr && a.value >= 0 && a.value < INT32_MAX && is_least(b, a.value + 1)) {
@@ -520,7 +520,7 @@ static const OnnxList *fold_slice(OnnxNode *n)
     int64_t from = 0, to = 0, step = 1;
     if (!x || x->rank < 1)
         return NULL;
-    if (x->rank == 2) { /* reversed rows, as paddings of torch become those of ONNX */
+    if (x->rank == 2) { /* exporters reverse rows to convert torch's paddings to ONNX's */
         bool is_back = axis && axis->n == 1 && axis->dim && !axis->dim[0].expr &&
                        axis->dim[0].value == 0 &&
                        closed_number(on_list(n, 4), 1, &step) && step == -1 &&

@@ -29,8 +29,8 @@ bool onnx_gather(OnnxNode *n)
     return on_define(n, 0, indexed(n, x, axis, at));
 }
 
-/* Returns whether `at` has places that an operator counted, or a part of them in another shape.
- * None of these is below 0. */
+/* Returns whether the indices `at` are results of an operator such as nonzero, perhaps sliced or
+ * reshaped.  None of these is below 0. */
 static bool is_counted(const Value *at)
 {
     const Node *m = at->def;
@@ -216,7 +216,7 @@ bool onnx_one_hot(OnnxNode *n)
     return on && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", is, on, off));
 }
 
-/* -- places that other tensors tell ----------------------------------------------------------- */
+/* -- gathers along an axis -------------------------------------------------------------------- */
 
 /* Gathers elements of x along an axis by indices that are broadcast over the other axes.  The
  * result has `size` elements along the axis. */
@@ -288,9 +288,9 @@ bool onnx_tensor_scatter(OnnxNode *n)
     return on_define(n, 0, on_where(n, is_new, gathered(n, from, axis, safe, size), x));
 }
 
-/* -- results whose size elements tell ---------------------------------------------------------- */
+/* -- results of data-dependent size ------------------------------------------------------------ */
 
-Dim on_told(OnnxNode *n, Dim most, int64_t least)
+Dim on_new_size(OnnxNode *n, Dim most, int64_t least)
 {
     int64_t lo, hi;
     dim_range(most, &lo, &hi);
@@ -299,12 +299,12 @@ Dim on_told(OnnxNode *n, Dim most, int64_t least)
     return dim_symbol(n->in->program, s);
 }
 
-/* Returns the places of the elements that are not 0, [count, rank]. */
+/* Returns the indices of the elements that are not 0, [count, rank]. */
 static Value *places_of(OnnxNode *n, Value *x)
 {
     if (!x)
         return NULL;
-    Dim dim[2] = {on_told(n, on_numel(n, x), 0), DIM(x->type.rank)};
+    Dim dim[2] = {on_new_size(n, on_numel(n, x), 0), DIM(x->type.rank)};
     return on_given(n, OP_NONZERO, type_tensor(n->in->program, ETC_I64, 2, dim), x);
 }
 
@@ -372,7 +372,7 @@ bool onnx_unique_elements(OnnxNode *n)
         x = on_view(n, x, 1, &all);
     if (!x || !on_axis(n, on_int(n, "axis", 0), x->type.rank, &axis))
         return false;
-    Dim size = x->type.dim[axis], count = on_told(n, size, 1);
+    Dim size = x->type.dim[axis], count = on_new_size(n, size, 1);
     for (int i = 0; i < x->type.rank; i++)
         dim[i] = i == axis ? count : x->type.dim[i];
     type[0] = type_tensor(p, x->type.dtype, x->type.rank, dim);

@@ -42,7 +42,7 @@ bool onnx_is_inf(OnnxNode *n)
     return x && on_define(n, 0, ON_BUILD(n, OP_EQ_SCALAR, "vf", x, end));
 }
 
-/* Returns b with axes of size 1 behind its own, so that these are the axes of a from attribute
+/* Returns b with axes of size 1 after its own, so that its axes are the axes of a from attribute
  * `axis` on.  Only files before opset 7 have this attribute. */
 static Value *aligned(OnnxNode *n, Value *a, Value *b)
 {
@@ -57,8 +57,8 @@ static Value *aligned(OnnxNode *n, Value *a, Value *b)
     return on_view(n, b, a->type.rank - axis, dim);
 }
 
-/* Builds the operator with a number in the place of input i, a constant of one element, as models
- * of torch have it.  NULL: input i is no such constant. */
+/* Builds the operator with input i as a Python number, as torch's exports have it.  NULL: input i
+ * is not a constant of one element. */
 static Value *with_number(OnnxNode *n, int i)
 {
     const OnnxList *l = on_list(n, i);
@@ -476,7 +476,8 @@ static Value *mean_of_integers(OnnxNode *n, Value *x, const Axes *a)
             return NULL;
         Dim d = x->type.dim[axis];
         if (d.expr || d.value < 1 || count > INT32_MAX / d.value) {
-            onnx_unsupported(n, "takes the mean of integers along an axis that is open or empty");
+            onnx_unsupported(n,
+                             "takes the mean of integers along an axis that is symbolic or empty");
             return NULL;
         }
         count *= d.value;
@@ -721,7 +722,7 @@ bool onnx_bit_shift(OnnxNode *n)
     }
     Value *y = shifted(
         n, *way == 'L' ? OP_BITWISE_LEFT_SHIFT_TENSOR : OP_BITWISE_RIGHT_SHIFT_TENSOR, a, b);
-    if (t == ETC_U64 && *way == 'R') { /* without the copies of the sign */
+    if (t == ETC_U64 && *way == 'R') { /* clears the copies of the sign bit */
         Value *signs = shifted(n, OP_BITWISE_LEFT_SHIFT_TENSOR, on_number(n, -1, ETC_I64),
                                on_scalar(n, OP_ADD_SCALAR, on_unary(n, OP_NEG, b), 63));
         signs = on_binary(n, OP_ADD_TENSOR, signs, signs);
@@ -761,7 +762,7 @@ enum { N_LETTERS = 128 };
 typedef struct Einsum {
     Dim size[N_LETTERS];
     int uses[N_LETTERS];
-    Dim dots[MAX_RANK]; /* the sizes of an ellipsis, from the last */
+    Dim dots[MAX_RANK]; /* the sizes of the ellipsis, the last one first */
     int n_dots;
 } Einsum;
 

@@ -1,8 +1,9 @@
-/* onnx_ml.c -- reads operators of ai.onnx.ml, which scikit-learn's models have around their
- * networks, and trees.
+/* onnx_ml.c -- reads operators of ai.onnx.ml, which models of scikit-learn have: preprocessing,
+ * linear models and trees.
  *
- * All rows walk a tree at once: each step looks up the feature and the threshold of the nodes that
- * the rows have reached, compares, and looks up the next nodes.  A leaf leads to itself. */
+ * All rows walk down a tree at once.  Each step looks up the feature and the threshold of the node
+ * that a row has reached, compares, and looks up the next node.  The next node of a leaf is the
+ * leaf itself. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <math.h>
@@ -97,13 +98,13 @@ bool onnx_binarizer(OnnxNode *n)
     return x && on_define(n, 0, on_cast(n, is, x->type.dtype));
 }
 
-/* Puts numbers in the place of those that are missing. */
+/* Replaces missing numbers. */
 bool onnx_imputer(OnnxNode *n)
 {
     Value *x = on_value(n, 0), *with = line_of(n, "imputed_value_floats");
     double missing = on_float(n, "replaced_value_float", 0);
     if (!with)
-        return onnx_unsupported(n, "has no floats that it puts in");
+        return onnx_unsupported(n, "has no imputed_value_floats");
     if (!x || x->type.dtype != ETC_F32)
         return x && onnx_unsupported(n, "has elements of type %s", dtype_name(x->type.dtype));
     Value *is = missing != missing ? on_given(n, OP_ISNAN, type_tensor(n->in->program, ETC_BOOL,
@@ -145,7 +146,7 @@ static Value *is_each(OnnxNode *n, const char *name)
     const int64_t *v = ints_of(n, name, &count);
     Value *x = on_value(n, 0);
     if (!v || !x || dtype_is_float(x->type.dtype)) {
-        onnx_unsupported(n, "knows no integers as '%s', or gets others", name);
+        onnx_unsupported(n, "has no integers as '%s', or its input is not integers", name);
         return NULL;
     }
     x = on_insert(n, on_cast(n, x, ETC_I64), x->type.rank);
@@ -164,11 +165,11 @@ bool onnx_label_encoder(OnnxNode *n)
     Value *is = is_each(n, "keys_int64s"), *to = line_of(n, "values_floats");
     const int64_t *v = to ? NULL : ints_of(n, "values_int64s", &count);
     if (!is || (!to && !v))
-        return !n->failed && onnx_unsupported(n, "gives other than integers or floats");
+        return !n->failed && onnx_unsupported(n, "has neither values_int64s nor values_floats");
     to = to ? to : integers_of(n, v, count);
     ints_of(n, "keys_int64s", &keys);
     if (!dim_equal(to->type.dim[0], DIM(keys)))
-        return onnx_wrong(n, "has not as many keys as values");
+        return onnx_wrong(n, "has another number of keys than of values");
     int last = is->type.rank - 1;
     int64_t dim = last;
     is = on_cast(n, is, ETC_I64);
@@ -206,7 +207,7 @@ static Value *linear_of(OnnxNode *n, int64_t results)
     Dim dim[2] = {DIM(results), x->type.dim[1]};
     if (!v || results < 1 || count != results * dim[1].value ||
         (shift && !dim_equal(shift->type.dim[0], dim[0]))) {
-        onnx_unsupported(n, "has not a coefficient for each column and result");
+        onnx_unsupported(n, "expects one coefficient for each column and result");
         return NULL;
     }
     return ON_BUILD(n, OP_LINEAR, "vvv", x, on_floats(n, 2, dim, v), shift);
@@ -331,7 +332,7 @@ static bool read_nodes(OnnxNode *n, Trees *t)
         for (int k = 0; k < 2; k++) {
             t->next[k][i] = is_leaf ? i : node_at(t, tree[i], next[k][i]);
             if (t->next[k][i] < 0)
-                return onnx_wrong(n, "has a node that leads to none of its tree");
+                return onnx_wrong(n, "has a node whose child is not in its tree");
         }
     }
     return true;
@@ -341,7 +342,7 @@ static bool read_nodes(OnnxNode *n, Trees *t)
  * are counted from them; each node may be met once. */
 static bool find_depth(OnnxNode *n, Trees *t)
 {
-    enum { MOST = 1000 }; /* a level is some nodes of the graph */
+    enum { MOST = 1000 }; /* each level adds several nodes to the graph */
     Arena *a = n->in->tmp;
     bool *is_inner = NEW(a, bool, t->nodes);
     int64_t *queue = NEW(a, int64_t, t->nodes), end = 0, at = 0;
@@ -349,7 +350,7 @@ static bool find_depth(OnnxNode *n, Trees *t)
         for (int k = 0; k < 2; k++) {
             int64_t to = t->next[k][i];
             if (to != i && is_inner[to])
-                return onnx_wrong(n, "has a node to which several lead");
+                return onnx_wrong(n, "has a node with several parents");
             is_inner[to] = is_inner[to] || to != i;
         }
     for (int64_t i = 0; i < t->nodes; i++)
@@ -361,7 +362,7 @@ static bool find_depth(OnnxNode *n, Trees *t)
                 if (t->next[k][queue[at]] != queue[at])
                     queue[end++] = t->next[k][queue[at]];
     if (end < t->nodes)
-        return onnx_wrong(n, "has nodes that lead to each other in a circle");
+        return onnx_wrong(n, "has nodes that form a cycle");
     return t->depth <= MOST || onnx_unsupported(n, "has trees of more than %d levels", MOST);
 }
 
@@ -376,7 +377,7 @@ static bool read_scores(OnnxNode *n, Trees *t, const char *of)
     const int64_t *id = ints_of(n, arena_printf(a, "%s_ids", of), &count[2]);
     const float *weight = floats_of(n, arena_printf(a, "%s_weights", of), &count[3]);
     if (!weight || count[0] != count[3] || count[1] != count[3] || count[2] != count[3])
-        return onnx_unsupported(n, "has not a weight of f32 for each of its results");
+        return onnx_unsupported(n, "expects an f32 weight for each of its results");
     if (t->results < 1 || t->results > MOST / t->nodes)
         return onnx_unsupported(n, "has no results, or too many");
     size_t bytes = (size_t)(t->nodes * t->results) * sizeof *t->score;
@@ -396,7 +397,7 @@ static bool read_tracks(OnnxNode *n, Trees *t)
     int64_t count;
     const int64_t *v = ints_of(n, "nodes_missing_value_tracks_true", &count);
     if (v && count != t->nodes)
-        return onnx_wrong(n, "says of other nodes what NaN does");
+        return onnx_wrong(n, "expects one number in nodes_missing_value_tracks_true for each node");
     t->tracks = arena_bytes(n->in->program->arena, (size_t)t->nodes);
     for (int64_t i = 0; i < t->nodes; i++) {
         t->tracks[i] = v && v[i] && t->next[0][i] != i;
@@ -411,7 +412,7 @@ static Value *looked_up(OnnxNode *n, Value *table, Value *at)
     return table && at ? ON_BUILD(n, OP_INDEX_TENSOR, "vV", table, 1, list) : NULL;
 }
 
-/* Returns the sums of the scores of the leaves in which rows end, [rows, results]. */
+/* Returns the sums of the scores of the leaves that the rows reach, [rows, results]. */
 static Value *walked(OnnxNode *n, const Trees *t)
 {
     Value *x = features(n);
@@ -419,7 +420,8 @@ static Value *walked(OnnxNode *n, const Trees *t)
         return NULL;
     for (int64_t i = 0; i < t->nodes; i++)
         if (t->feature[i] < 0 || t->feature[i] >= x->type.dim[1].value) {
-            onnx_wrong(n, "looks at column %lld, which its operand lacks", (long long)t->feature[i]);
+            onnx_wrong(n, "compares column %lld, which its operand does not have",
+                       (long long)t->feature[i]);
             return NULL;
         }
     Dim size = DIM(t->nodes), all[2] = {x->type.dim[0], DIM(t->trees)}, wide[2] = {size, DIM(t->results)};

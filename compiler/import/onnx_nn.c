@@ -11,9 +11,9 @@ typedef struct Window {
     int64_t kernel[MAX_SPACE], stride[MAX_SPACE], dilation[MAX_SPACE], before[MAX_SPACE],
         after[MAX_SPACE];
     bool is_even; /* the padding before and after an axis is the same */
-    bool is_open; /* some axes have open sizes, and are padded so that windows begin in all their
-                   * strides; with is_upper their end has the more of it */
-    bool is_upper;
+    bool is_open;  /* auto_pad pads some axes of symbolic size, such that there are
+                    * ceil(size / stride) windows */
+    bool is_upper; /* if such padding is odd, the end gets one element more than the start */
 } Window;
 
 static bool window_ints(OnnxNode *n, const char *name, int64_t *out, int count, int64_t otherwise)
@@ -43,7 +43,7 @@ static void same_pads(const Value *x, Window *w, bool is_upper)
     w->is_upper = is_upper;
 }
 
-/* Computes the same padding for axes of x whose sizes may be open, in pairs from the last axis
+/* Computes the same padding for axes of x whose sizes may be symbolic, as pairs from the last axis
  * on. */
 static void open_pads(Program *p, const Value *x, const Window *w, Dim *pair)
 {
@@ -86,7 +86,7 @@ static bool read_window(OnnxNode *n, const Value *x, Window *w)
     return !n->failed;
 }
 
-/* Returns x with the padding of the window, which the window then lacks. */
+/* Returns x with the padding of the window, and removes the padding from the window. */
 static Value *padded(OnnxNode *n, Value *x, Window *w, double with)
 {
     int64_t pair[2 * MAX_SPACE];
@@ -114,7 +114,7 @@ static bool read_filter(OnnxNode *n, const Value *x, const Value *filter, Window
     w->axes = filter->type.rank - 2;
     for (int i = 0; i < w->axes && i < MAX_SPACE; i++) {
         if (filter->type.dim[2 + i].expr)
-            return onnx_unsupported(n, "has a filter of open sizes");
+            return onnx_unsupported(n, "has a filter of symbolic sizes");
         w->kernel[i] = filter->type.dim[2 + i].value;
     }
     return read_window(n, x, w);
@@ -227,8 +227,8 @@ bool onnx_conv_transpose(OnnxNode *n)
     return on_define(n, 0, y);
 }
 
-/* Reads a causal convolution per channel, over x behind the elements of earlier calls, or behind
- * zeros. */
+/* Reads a causal depthwise convolution.  Its input is x after the last elements of earlier calls,
+ * or after zeros. */
 bool onnx_causal_conv(OnnxNode *n)
 {
     static const int64_t one[1] = {1}, none[1] = {0};
@@ -265,7 +265,7 @@ static bool read_pool(OnnxNode *n, Value *x, Window *w)
     return given == w->axes ? read_window(n, x, w) : onnx_wrong(n, "has no kernel_shape of its axes");
 }
 
-/* Counts the windows along axis i.  A window that would begin in the padding behind the data does
+/* Counts the windows along axis i.  A window that would begin in the padding after the data does
  * not count. */
 static Dim count_windows(OnnxNode *n, const Window *w, int i, Dim size)
 {
@@ -325,13 +325,16 @@ static bool is_padded_much(const Window *w)
     return false;
 }
 
-/* Defines maxima and their places, which count over the whole tensor; with storage_order 1 they
- * count along columns. */
+/* Defines maxima and their indices in the whole tensor.  With storage_order 1 the indices count
+ * along columns. */
 static bool pool_with_places(OnnxNode *n, Value *x, const Window *w)
 {
     Program *p = n->in->program;
     if (w->axes > 2 || !w->is_even || is_padded_much(w) || !type_is_static(x->type))
-        return onnx_unsupported(n, "gives places of elements of uneven padding, of 3 axes or open sizes");
+        return onnx_unsupported(
+            n,
+            "returns indices with uneven padding, over 3 axes or for symbolic sizes, which is not "
+            "supported");
     OpId op = w->axes == 1 ? OP_MAX_POOL1D_WITH_INDICES : OP_MAX_POOL2D_WITH_INDICES;
     bool ceils = on_int(n, "ceil_mode", 0), is_by_column = on_int(n, "storage_order", 0);
     const Dim *d = x->type.dim;
@@ -408,7 +411,7 @@ bool onnx_nhwc_max_pool(OnnxNode *n)
     return on_define(n, 0, on_cast(n, on_channels_last(n, greatest(n, x, &w)), bytes->type.dtype));
 }
 
-/* Puts elements where places say.  All other elements are 0. */
+/* Puts elements at the given indices.  All other elements are 0. */
 bool onnx_max_unpool(OnnxNode *n)
 {
     Window w;
@@ -455,7 +458,7 @@ static Value *means(OnnxNode *n, Value *x, const Window *w, bool counts)
         Dim size = x->type.dim[2 + i], dim[MAX_RANK];
         int64_t out = y->type.dim[2 + i].value, lo = counts ? -w->before[i] : 0;
         if (size.expr || y->type.dim[2 + i].expr || out > INT32_MAX) {
-            onnx_unsupported(n, "averages dilated windows or 3 axes of open sizes");
+            onnx_unsupported(n, "averages over dilated windows, or over 3 axes of symbolic sizes");
             return NULL;
         }
         int64_t hi = size.value + (counts ? w->after[i] : 0);
@@ -563,8 +566,8 @@ bool onnx_global_pool(OnnxNode *n)
     return x && on_define(n, 0, ON_BUILD(n, n->row->op, "vIb", x, x->type.rank - 2, axis, true));
 }
 
-/* Divides by a power of the sum of squares of channels that are near.  A pool computes this sum,
- * with the channels as an axis of space. */
+/* Divides by a power of the sum of squares of neighbouring channels.  A pool computes this sum,
+ * with the channels as a spatial axis. */
 bool onnx_lrn(OnnxNode *n)
 {
     int64_t size = on_int(n, "size", 1);
@@ -616,7 +619,7 @@ bool onnx_instance_norm(OnnxNode *n)
 {
     Value *scale = on_value(n, 1);
     if (scale && (scale->type.rank != 1 || scale->type.dim[0].expr))
-        return onnx_unsupported(n, "has an open number of channels");
+        return onnx_unsupported(n, "has a symbolic number of channels");
     return scale && grouped(n, scale->type.dim[0].value, scale, on_value(n, 2));
 }
 

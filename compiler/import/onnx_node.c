@@ -1,4 +1,4 @@
-/* onnx_node.c -- has helpers for handlers of ONNX operators: rows, inputs, attributes, results. */
+/* onnx_node.c -- helpers for the handlers of ONNX operators: rows, inputs, attributes, results. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -190,7 +190,7 @@ int on_ints(OnnxNode *n, const char *name, int64_t *out, int most)
     if (!a)
         return -1;
     if (a->n_ints > (size_t)most) {
-        onnx_wrong(n, "has %zu numbers as '%s', at most %d have a meaning", a->n_ints, name, most);
+        onnx_wrong(n, "has %zu numbers as '%s', expected at most %d", a->n_ints, name, most);
         return -1;
     }
     for (size_t i = 0; i < a->n_ints; i++)
@@ -422,7 +422,7 @@ float *on_table_of(OnnxNode *n, int64_t height, int64_t width)
     return m;
 }
 
-/* Multiplies along an axis, which is moved behind the others meanwhile. */
+/* Multiplies along an axis, which becomes the last axis for the product. */
 Value *on_matrix(OnnxNode *n, Value *x, int axis, int64_t height, const float *m)
 {
     int64_t swap[MAX_RANK];

@@ -104,7 +104,7 @@ static Value *quantized_plainly(OnnxNode *n, Value *x, int at, const Range *r, i
     return on_cast(n, r->dtype == ETC_U16 ? on_cast(n, y, ETC_I32) : y, r->dtype);
 }
 
-/* Quantizes x with scale `at` and the zero point behind it. */
+/* Quantizes x with the scale in input `at` and the zero point in the input after it. */
 static Value *quantized(OnnxNode *n, Value *x, int at, const Range *r, int64_t axis)
 {
     double scale;
@@ -165,8 +165,8 @@ static const Node *cast_from(const Value *x, EtcDtype t)
     return n && n->op == OP__TO_COPY && arg_value(n, "self")->type.dtype == t ? n : NULL;
 }
 
-/* Returns x, or the integers of 32 bits that were quantized to these of 16 bits without a sign, which
- * the official runtime cannot read. */
+/* Returns x or, if x was cast from i32 to u16, the i32 value, because the official runtime cannot
+ * read u16. */
 static Value *before_16_bits(Value *x)
 {
     double lo, hi;
@@ -193,8 +193,8 @@ static Value *dequantized_plainly(OnnxNode *n, Value *x, int at, int axis, int64
     return on_binary(n, OP_MUL_TENSOR, y, scale);
 }
 
-/* Returns integers x as floats, by scale `at` and the zero point behind it.  Integers of 32 bits,
- * as biases are, are multiplied by their scales. */
+/* Returns integers x as floats, with the scale in input `at` and the zero point in the input after
+ * it.  Integers of 32 bits, such as biases, are only multiplied by their scales. */
 static Value *dequantized(OnnxNode *n, Value *x, int bits, int at, int64_t axis)
 {
     Range r;
@@ -343,8 +343,8 @@ bool onnx_matmul_integer(OnnxNode *n)
     return on_define(n, 0, sum);
 }
 
-/* Reads a convolution of integers without scales.  Padding is worth the zero point, so it adds
- * nothing. */
+/* Reads a convolution of integers without scales.  Padding has the value of the zero point, so it
+ * adds nothing. */
 bool onnx_conv_integer(OnnxNode *n)
 {
     int64_t terms = 1;

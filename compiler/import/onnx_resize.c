@@ -70,7 +70,7 @@ static bool is_outside(const Sampling *s, Axis a, int64_t i)
     return !strcmp(s->transform, "tf_crop_and_resize") && (at < 0 || at > (float)(a.in - 1));
 }
 
-/* Gives the weight of each element of x in element i of the result. */
+/* Sets row[] to the weight of each element of x in element i of the result. */
 static void weigh(const Sampling *s, Axis a, int64_t i, float *row)
 {
     double at = (double)source(s, a, i), whole = 0;
@@ -137,8 +137,8 @@ static bool is_image(const Value *x, const Axis *a)
            !x->type.dim[2].expr && !x->type.dim[3].expr && x->type.dtype == ETC_F32;
 }
 
-/* Returns torch's operator that resizes `axes` axes of space to sizes that a call decides; OP_NONE:
- * none computes the same. */
+/* Returns torch's operator that resizes `axes` spatial axes to symbolic sizes; OP_NONE: none
+ * computes the same. */
 static OpId open_operator(const Axis *a, int axes, const Sampling *s)
 {
     static const OpId rows[4][3] = {
@@ -171,7 +171,7 @@ static OpId open_operator(const Axis *a, int axes, const Sampling *s)
     return s->cubic_a == -0.75 ? rows[3][axes - 1] : OP_NONE;
 }
 
-/* Resizes axes of space whose sizes a call decides, by sizes or by factors. */
+/* Resizes spatial axes of symbolic sizes, by sizes or by factors. */
 static Value *resized_openly(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
 {
     int rank = x->type.rank, axes = rank - 2;
@@ -248,7 +248,7 @@ static bool resampled(OnnxNode *n, Value *x, const Axis *a, const Sampling *s)
     return on_define(n, 0, y);
 }
 
-/* Sets the size of the result for an axis of open size, by a factor. */
+/* Sets the size of the result for an axis of symbolic size, by a factor. */
 static bool open_by_scale(OnnxNode *n, Axis *a, double scale)
 {
     const int64_t PARTS = 4096;

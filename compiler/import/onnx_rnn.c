@@ -147,7 +147,7 @@ typedef struct Unrolled {
     Activation act[3];
     double clip; /* 0: none */
     Value *x;    /* [steps, batch, gates * hidden], the products of inputs */
-    Value *w, *b; /* for states; b may be NULL */
+    Value *w, *b; /* the weights and biases of the states; b may be NULL */
     Value *peep; /* peephole weights of i, o, f, [3 * hidden], or NULL */
     Value *h, *c; /* the states; c may be NULL */
     Value *length; /* the lengths of sequences, [batch, 1]; NULL: all have every step */
@@ -234,8 +234,8 @@ static Value *rows_of(OnnxNode *n, const Unrolled *u, int input, int64_t first, 
 }
 
 /* Returns the matrix of this direction, [gates * hidden, columns].  The file has its transpose as
- * bytes, and scale `at` with the zero point behind it: one of each for the direction, or for each
- * row. */
+ * bytes.  Input `at` has the scale and the next input the zero point: one for the direction, or one
+ * for each row. */
 static Value *rows_of_bytes(OnnxNode *n, const Unrolled *u, int input, int at)
 {
     int64_t rows = u->gates * u->hidden;
@@ -322,8 +322,8 @@ static bool lstm_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h, Value
     return *h && *c;
 }
 
-/* Builds a step of a GRU, whose gates are z, r, h.  The reset comes before the product of the
- * state, or behind it. */
+/* Builds a step of a GRU, whose gates are z, r, h.  The reset is applied before the product of the
+ * state, or after it. */
 static bool gru_step(OnnxNode *n, const Unrolled *u, Value *x, Value **h)
 {
     Value *both = with_state(n, u, on_part(n, x, 1, DIM(0), DIM(2 * u->hidden), 1), *h, 0, 2);
@@ -391,8 +391,8 @@ static bool read_unrolled(OnnxNode *n, Unrolled *u, Value *x, bool is_batch_firs
     return u->w && !n->failed;
 }
 
-/* Reads the activations of a direction, by name.  Each takes as many parameters as it has, behind
- * those of the directions before. */
+/* Reads the names of the activations of a direction.  Their parameters follow those of the
+ * directions before. */
 static bool name_activations(OnnxNode *n, Unrolled *u)
 {
     static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
@@ -475,7 +475,7 @@ static Value *all_steps(OnnxNode *n, Unrolled *u, Dim steps)
     return u->is_back ? ON_BUILD(n, OP_FLIP, "vI", y, 1, &axis) : y;
 }
 
-/* Reads a whole layer, whose steps are spelled out. */
+/* Reads a whole layer whose steps are unrolled, or run as a loop. */
 static bool unrolled(OnnxNode *n, int gates, bool is_dynamic)
 {
     Rnn r = {.gates = gates};

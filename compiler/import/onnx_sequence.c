@@ -1,8 +1,8 @@
 /* onnx_sequence.c -- reads sequences and optionals of ONNX as lists of names.
  *
- * The IR has no sequences.  If the number of items is known at import, and which of them each node
- * takes, a sequence is a list of its items, and nodes on sequences become nothing.  An optional is
- * its item, or OnnxValue.is_none. */
+ * The IR has no sequences.  The number of items must be known at import, and also which items each
+ * node takes.  Then a sequence is a list of its items, and nodes on sequences leave no nodes in the
+ * graph.  An optional is its item, or OnnxValue.is_none. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static bool read_place(OnnxNode *n, int i, int count, int last, int *out)
         return false;
     if (!l || !l->dim || l->n != 1 || l->dim[0].expr)
         return onnx_unsupported(
-            n, "takes an item of a sequence whose place elements or open sizes tell");
+            n, "takes an item of a sequence at a position that is known only at run time");
     int64_t at = l->dim[0].value;
     if (at < -count || at > last)
         return onnx_wrong(n, "place %lld is out of range for a sequence of %d items", (long long)at,
@@ -124,7 +124,9 @@ static int part_sizes(OnnxNode *n, Dim all, Dim *size)
     if (n->failed || (on_has(n, 1) && (!l || !l->dim)) || (l && l->n > MOST_ITEMS)) {
         if (!n->failed)
             onnx_unsupported(
-                n, "cuts a tensor into parts whose sizes elements tell, or into more than 4,096");
+                n,
+                "splits a tensor into parts whose sizes are known only at run time, or into more "
+                "than 4,096");
         return -1;
     }
     for (int i = 0; l && l->rank && i < l->n; i++)
@@ -134,8 +136,8 @@ static int part_sizes(OnnxNode *n, Dim all, Dim *size)
     Dim each = l ? l->dim[0] : DIM(1);
     if (all.expr || each.expr || each.value < 1 || all.value > MOST_ITEMS * each.value) {
         onnx_unsupported(
-            n, "cuts an axis into as many parts as a call decides, or into more than 4,096: fix "
-               "the sizes of the inputs with --dim");
+            n, "splits an axis into a number of parts that is known only at run time, or above "
+               "4,096: fix the sizes of the inputs with --dim");
         return -1;
     }
     int count = (int)((all.value + each.value - 1) / each.value);

@@ -204,8 +204,8 @@ static int axes_of_views(OnnxNode *n, int rank, bool goes[MAX_RANK])
     return count;
 }
 
-/* Keeps an axis of an open size: calls that give it the size 1, and so another rank, are
- * refused. */
+/* Keeps an axis of symbolic size.  Calls in which it has size 1 are refused, because ONNX would
+ * drop the axis. */
 static void keep_axis(OnnxNode *n, Dim size, int axis)
 {
     Program *p = n->in->program;
@@ -455,7 +455,7 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
         onnx_unsupported(n, "pads in mode '%s'", mode);
         return NULL;
     }
-    if ((before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* it cuts first */
+    if ((before < 0 || after < 0) && before >= INT32_MIN && after >= INT32_MIN) { /* crops first */
         Dim end = after < 0 ? dim_add(p, size, DIM(after)) : size;
         if (!(x = on_part(n, x, axis, DIM(before < 0 ? -before : 0), end, 1)))
             return NULL;
@@ -560,7 +560,7 @@ bool onnx_trilu(OnnxNode *n)
     return on_define(n, 0, ON_BUILD(n, op, "vd", x, k[0]));
 }
 
-/* -- blocks of space --------------------------------------------------------------------------- */
+/* -- blocks of pixels -------------------------------------------------------------------------- */
 
 /* Moves channels into blocks of pixels.  The mode CRD is pixel_shuffle. */
 bool onnx_depth_to_space(OnnxNode *n)

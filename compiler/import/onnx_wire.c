@@ -89,7 +89,7 @@ static bool read_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 }
 
 typedef struct Field {
-    const uint8_t *tag, *data; /* data: behind the length, if there is one */
+    const uint8_t *tag, *data; /* data: after the length, if there is one */
     uint64_t number, n;        /* n: bytes of the data */
     int wire;
 } Field;

@@ -142,7 +142,7 @@ static bool pop(Pickle *p, Item *out)
     return true;
 }
 
-/* Removes the last n values from the stack or, if n < 0, those behind the last mark and the mark.
+/* Removes the last n values from the stack or, if n < 0, those after the last mark and the mark.
  * They stay in memory until the next push. */
 static bool pop_many(Pickle *p, int n, const Item **item, int *count)
 {
@@ -345,7 +345,7 @@ static bool reduce(Pickle *p)
     return refuse(p, "calls a value that is not a function");
 }
 
-/* Puts the n last values of the stack, or those behind the mark, into the dict below them. */
+/* Puts the n last values of the stack, or those after the mark, into the dict below them. */
 static bool set_items(Pickle *p, int n)
 {
     const Item *item;

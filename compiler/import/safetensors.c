@@ -1,9 +1,10 @@
 /* safetensors.c -- weights by their names, from a .safetensors file.
  *
- * Eight bytes, little-endian, say how long the JSON behind them is: {"name": {"dtype": "F32",
- * "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {...}}.  The bytes of the tensors
- * follow, dense, offsets counting from the end of the JSON.  Nothing of it is trusted.
- * Source: the format's description in github.com/huggingface/safetensors. */
+ * The file begins with the length of a JSON text, in eight bytes, little-endian.  Then comes the
+ * text: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__":
+ * {...}}.  The bytes of the tensors follow.  They are dense, and offsets count from the end of the
+ * JSON text.  The file is not trusted.  Source: the format's description in
+ * github.com/huggingface/safetensors. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -15,10 +16,10 @@ typedef struct Tensors {
     Diag *diag;
     Loc loc;
     JsonDoc doc;
-    const Json *same; /* name to name: what the writer left out, as it has the bytes of another */
-    uint8_t *data; /* behind the JSON */
+    const Json *same; /* name to name: tensors that were left out, as others have their bytes */
+    uint8_t *data;    /* the bytes after the JSON */
     int64_t n;
-    Table entries, used; /* by name: Json; what states are called */
+    Table entries, used; /* the Json of each name; the names that states use */
 } Tensors;
 
 typedef struct Entry {
@@ -168,7 +169,7 @@ static bool take_shared(const Tensors *t, State *s, const Table *by_place)
     return true;
 }
 
-/* Checks that two names of one storage do not stand for different bytes. */
+/* Checks that states which shared bytes in the model have equal bytes in the file. */
 static bool note_place(const Tensors *t, State *s, Table *by_place)
 {
     const char *place = arena_printf(t->tmp, "%s+%lld", s->file, (long long)s->offset);

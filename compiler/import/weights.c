@@ -1,4 +1,4 @@
-/* weights.c -- from the name of a parameter to its bytes in the archive.
+/* weights.c -- finds the bytes of a parameter in the archive by its name.
  *
  * The config that torch 2.9 and later write is JSON, and each storage a member of the archive.  Before,
  * both were a file of torch.save: an archive within the archive, whose config is a pickle.
@@ -13,17 +13,17 @@ typedef struct Storage {
     uint8_t *data;
     int64_t n;
     EtcDtype dtype;
-    const char *fqn; /* of its first user */
-    int number;      /* -1 before that one */
-    bool is_read;    /* false: reported */
+    const char *fqn; /* the name of the first state that uses it */
+    int number;      /* -1 before it is used */
+    bool is_read;    /* false: an error was reported */
 } Storage;
 
 /* The place of a tensor, as the config says it. */
 typedef struct Entry {
     Archive *archive;
     const char *member; /* of the archive: a storage's bytes */
-    const char *file;   /* what a text calls that member */
-    const char *key;    /* the same, of weights and constants alike */
+    const char *file;   /* the name of that member in textual IR */
+    const char *key;    /* the same name, unique among weights and constants */
     Type type;
     int64_t offset;    /* elements; -1: it is symbolic */
     int64_t n_storage; /* elements of the whole storage; -1: not said */
@@ -103,8 +103,8 @@ static bool is_plain(const char *s)
     return *s && *s != '.' && strlen(s) < 256 && !strpbrk(s, "/\\:");
 }
 
-/* Moves bytes that are not aligned to an element, in an archive that was packed again, to the
- * arena. */
+/* Copies bytes to the arena if they are not aligned to an element, as in an archive that was packed
+ * again. */
 static void align(Arena *a, Storage *s, size_t size)
 {
     if ((uintptr_t)s->data % size == 0)
@@ -148,7 +148,7 @@ static Storage *read_storage(Pt2 *p, const char *fqn, const Entry *e)
     return s->is_read && check_storage(p, fqn, e, s) ? s : NULL;
 }
 
-/* Checks that the window lies in the storage. */
+/* Checks that a tensor lies within its storage. */
 static bool check_window(Diag *d, Loc loc, const char *fqn, Type t, int64_t offset, int64_t bytes)
 {
     int64_t size = dtype_bytes(t.dtype), last = offset, step, dense = 1, ignored;
@@ -206,7 +206,8 @@ static bool read_entry(Pt2 *p, bool in_constants, const char *fqn, const Json *e
     return true;
 }
 
-/* Keys are unique only within one pickle, so the file's name also tells the pickle. */
+/* Reads a tensor of a pickle.  Keys are unique only within one pickle, so the name of the file also
+ * contains the name of the pickle. */
 static bool read_pickled(Pt2 *p, bool in_constants, const char *fqn, const PickledTensor *t,
                          Entry *e)
 {

@@ -1,9 +1,9 @@
 /* zip.c -- members of an archive of torch.export.save, or of a folder it was unpacked into.
  *
- * Only the central directory is believed, after these checks: it lies exactly between the members
- * and the end record, its entries have safe names, no two the same, and their bytes do not
- * overlap.  So no byte belongs to two members, whatever a header claims.  A member's local header
- * and checksum are looked at when it is first read; what no one reads is never touched.
+ * The members are those of the central directory, after these checks: it lies exactly between the
+ * members and the end record, the names of its entries are safe and unique, and their bytes do not
+ * overlap.  So no byte belongs to two members, whatever a header claims.  The local header and the
+ * checksum of a member are checked when it is first read.  Other members are never touched.
  * Source: APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3. */
 #define _GNU_SOURCE
 #include "compiler/import/internal.h"
@@ -33,7 +33,7 @@ static const uint64_t max_inflated = 32 << 20; /* plus 16 times the archive, of 
 typedef struct Member {
     const char *name;     /* not terminated */
     uint8_t *data;        /* once read */
-    uint64_t header, end; /* of the local header; of what this member may occupy */
+    uint64_t header, end; /* the start of the local header; the end of the member's bytes */
     uint64_t packed, size;
     uint32_t crc;
     uint16_t n_name, method, flags;
@@ -41,21 +41,21 @@ typedef struct Member {
 } Member;
 
 struct Archive {
-    Files *files; /* of a folder: takes note of what is read */
+    Files *files; /* of a folder: records the files that are read */
     Arena *arena;
     Diag *diag;
     Loc loc;
-    uint8_t *data; /* of a zip; NULL: a folder */
+    uint8_t *data; /* the bytes of a zip; NULL: it is a folder */
     uint64_t n;
     Member *member;
     int n_members;
-    Table names; /* of members, whole -> Member */
-    const char *root;      /* of a zip: prefix of all names, "model/" */
-    Folder folder;         /* or this */
-    Folder weights;        /* of a folder: where its "data/" lies instead, */
-    const char *data_name; /* and how it begins there: "data/" or ""; NULL: it does not */
+    Table names;           /* from the whole name of a member to its Member */
+    const char *root;      /* of a zip: the prefix of all names, "model/" */
+    Folder folder;         /* the folder, if it is one */
+    Folder weights;        /* of a folder: the other folder that has its "data/", */
+    const char *data_name; /* and the prefix there: "data/" or ""; NULL: there is no other folder */
     uint64_t inflated;
-    Table inside; /* of members that are archives -> Archive */
+    Table inside; /* from a member that is an archive itself to its Archive */
     bool is_inside;
 };
 
@@ -120,7 +120,7 @@ typedef struct End {
     uint64_t limit; /* where the directory must end */
 } End;
 
-/* Takes a plain value, which must be saturated or equal to the zip64 one. */
+/* Returns whether a value of the end record is saturated or equal to the value of zip64. */
 static bool agrees(uint64_t plain, uint64_t saturated, uint64_t value)
 {
     return plain == value || plain == saturated;
@@ -219,7 +219,7 @@ static bool check_entry(const Archive *z, const Member *m, int disk)
     return true;
 }
 
-/* Reads the entry at *p and moves behind it. */
+/* Reads the entry at *p and moves past it. */
 static bool read_entry(Archive *z, const uint8_t **p, const uint8_t *limit, Member *m)
 {
     const uint8_t *e = *p;
@@ -376,7 +376,7 @@ static Member *find(const Archive *z, const char *name)
 
 /* -- files ------------------------------------------------------------------------------- */
 
-/* Maps a file over memory that continues behind its end; MAP_FAILED: that is not possible. */
+/* Maps a file into memory that has further zero pages after its end; MAP_FAILED: this fails. */
 static void *map(int fd, size_t n)
 {
     enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_NORESERVE };
@@ -438,7 +438,7 @@ static bool read_file(Archive *z, const char *name, uint8_t **data, size_t *n)
 
 /* -- programs ---------------------------------------------------------------------------- */
 
-/* Adds NAME of "models/NAME.json", which `base` is the part behind "models/" of. */
+/* Adds NAME of "models/NAME.json"; `base` is "NAME.json". */
 static void add_model(Archive *z, const char *base, size_t n, const char ***names, int *n_names)
 {
     if (n > 5 && !memcmp(base + n - 5, ".json", 5) && !memchr(base, '/', n)) {
@@ -461,7 +461,7 @@ static int list_folder(Archive *z, const char ***names)
     if (dir)
         closedir(dir);
     if (n)
-        qsort(*names, (size_t)n, sizeof **names, by_name); /* the file system's order is any */
+        qsort(*names, (size_t)n, sizeof **names, by_name); /* a folder has no order */
     return n;
 }
 

@@ -148,7 +148,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "item_out_of_range": (simple([node("SequenceConstruct", ["x"], ["s"]), node("SequenceAt", ["s", "two"], ["y"])], constants=PLACES),
                           "place 2 is out of range for a sequence of 1 items", 1),
     "item_by_elements": (simple([node("SequenceConstruct", ["x"], ["s"]), node("ArgMax", ["x"], ["a"], keepdims=0), node("SequenceAt", ["s", "a"], ["y"])]),
-                         "whose place elements or open sizes tell", 4),
+                         "at a position that is known only at run time", 4),
     "open_number_of_items": (simple([node("SplitToSequence", ["x"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)], ("n", 3)),
                              "fix the sizes of the inputs with --dim", 4),
     "nothing_to_join": (simple([node("SequenceEmpty", [], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)]), "without items", 4),
