@@ -39,7 +39,7 @@ typedef struct Run {
     Diag *diag;
     const char *state;
     Job *job;
-    int n_jobs, next, told; /* next, told: the next entry to start and the next to print */
+    int n_jobs, next, n_printed; /* next: the next entry to start; n_printed: the next to print */
     double saved;           /* the time when the state was saved */
     sigset_t watched, before;
     int signal; /* the signal that ends the batch; 0: none */
@@ -49,7 +49,7 @@ typedef struct Run {
 
 /* Sets the signal mask, standard streams and memory limit of the new process.  It also gets
  * SIGTERM when the batch is killed. */
-static void settle_in(const Run *r, const Job *j)
+static void set_up_process(const Run *r, const Job *j)
 {
     sigprocmask(SIG_SETMASK, &r->before, NULL);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -82,7 +82,7 @@ static bool make_new(const Run *r, BatchEntry *e, Arena *a, Diag *d)
  * it prints the known record and compiles nothing. */
 static _Noreturn void work(const Run *r, const Job *j)
 {
-    settle_in(r, j);
+    set_up_process(r, j);
     BatchEntry *e = j->entry;
     Arena *a = arena_new();
     Diag d = {.out = stderr, .is_json = true};
@@ -110,7 +110,7 @@ static bool start(Run *r, Job *j, BatchEntry *e)
     return diag_io(r->diag, e->loc, "no process can be started: %s", strerror(errno));
 }
 
-/* -- what it left ------------------------------------------------------------------------------ */
+/* -- the result of a process ------------------------------------------------------------------- */
 
 /* Returns the text of a file, in the arena, and closes the file.  *n is 0 if the file is larger
  * than 64 MiB or cannot be read. */
@@ -126,7 +126,7 @@ static const char *take_text(Run *r, int fd, size_t *n)
     return text;
 }
 
-/* Reads the result of the command, if it ran, and the record behind it, and sets the entry's
+/* Reads the result of the command, if it ran, and the record after it, and sets the entry's
  * status.  Does nothing if one of them is wrong. */
 static void take_result(Run *r, BatchEntry *e, const char *text, size_t n)
 {
@@ -199,7 +199,7 @@ static void finish(Run *r, Job *j, int status)
     j->entry = NULL;
 }
 
-/* -- what is told ------------------------------------------------------------------------------ */
+/* -- printing ---------------------------------------------------------------------------------- */
 
 static void count_fault(Run *r, int code)
 {
@@ -215,7 +215,7 @@ static void count_fault(Run *r, int code)
         r->diag->n[f]++;
 }
 
-static void tell_messages(Run *r, const BatchEntry *e)
+static void print_messages(Run *r, const BatchEntry *e)
 {
     Diag *d = r->diag;
     if (e->code && !d->is_json)
@@ -227,13 +227,13 @@ static void tell_messages(Run *r, const BatchEntry *e)
 
 /* Prints the entries that are done in the order of the list, each as soon as all entries before
  * it are done. */
-static void tell_done(Run *r)
+static void print_done(Run *r)
 {
     const Batch *b = r->batch;
-    assert(r->told <= r->next && r->next <= b->n);
-    for (; r->told < b->n && b->entry[r->told].status != BATCH_WAITING; r->told++) {
-        batch_put_line(&b->entry[r->told], r->arena, stdout);
-        tell_messages(r, &b->entry[r->told]);
+    assert(r->n_printed <= r->next && r->next <= b->n);
+    for (; r->n_printed < b->n && b->entry[r->n_printed].status != BATCH_WAITING; r->n_printed++) {
+        batch_put_line(&b->entry[r->n_printed], r->arena, stdout);
+        print_messages(r, &b->entry[r->n_printed]);
     }
     fflush(stdout);
 }
@@ -329,7 +329,7 @@ static void stop_all(Run *r)
 static void run_all(Run *r)
 {
     bool ok = true;
-    while ((ok = ok && start_more(r)), tell_done(r), n_running(r)) {
+    while ((ok = ok && start_more(r)), print_done(r), n_running(r)) {
         int got = sigwaitinfo(&r->watched, NULL);
         if (got > 0 && got != SIGCHLD) {
             r->signal = got;
@@ -351,7 +351,7 @@ static void end_by_signal(const Run *r)
     raise(r->signal);
 }
 
-/* -- beforehand -------------------------------------------------------------------------------- */
+/* -- preparing the entries --------------------------------------------------------------------- */
 
 /* Claims the files that emit-c may write beside OUT.c. */
 static bool claim_beside(const BatchEntry *e, Files *files, Arena *a, Diag *d)
@@ -365,8 +365,8 @@ static bool claim_beside(const BatchEntry *e, Files *files, Arena *a, Diag *d)
     return ok;
 }
 
-/* Claims the files that an entry reads and writes, so that no entry writes what another reads or
- * writes, whatever the files are called. */
+/* Claims the files that an entry reads and writes, so that no entry writes a file that another
+ * reads or writes, even under another name. */
 static bool claim_files(const BatchEntry *e, Files *files, Arena *a, Diag *d)
 {
     const Files *own = e->options.files;
@@ -466,7 +466,8 @@ static int n_jobs(const Options *o)
     return o->jobs ? atoi(o->jobs) : cores;
 }
 
-/* Returns a path that counts from the current folder as an absolute path.  NULL and "-" stay. */
+/* Returns the absolute path of a path that is relative to the current folder.  NULL and "-" stay.
+ */
 static const char *from_here(const char *path, Arena *a, Diag *d)
 {
     const char *here = path && *path != '/' && strcmp(path, "-") ? full_path(".", a, d) : "";

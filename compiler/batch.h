@@ -20,7 +20,7 @@ typedef struct KeyFile {
     const char *path;
     File *file;
     Digest digest;
-    bool counts; /* its contents reach the output */
+    bool counts; /* the output depends on its contents */
 } KeyFile;
 
 typedef struct ContentKey {
@@ -60,10 +60,10 @@ typedef enum BatchStatus {
 
 typedef struct BatchEntry {
     const char *name;
-    Loc loc; /* in the list */
+    Loc loc; /* its place in the list */
     Command command;
     const char *folder, *output, *path; /* "/out/", the output in the list, and both joined */
-    Strings words, plain; /* the command's words but -o; plain: without the output folder */
+    Strings words, plain; /* the command's words without -o; plain: without the output folder */
     Digest words_digest;
     int64_t memory; /* the most bytes that its process may take; 0: no limit */
     Options options;
@@ -103,7 +103,7 @@ void batch_put_line(const BatchEntry *e, Arena *a, FILE *out);
 MUST_USE bool batch_ninja(const Batch *b, const char *path, Arena *a, Diag *d);
 /* Prints the summary, and writes the files of --junit and --report, and those that the environment
  * asks for.  Paths are absolute, or NULL. */
-MUST_USE bool batch_report(const Batch *b, const char *junit, const char *page, bool tells,
+MUST_USE bool batch_report(const Batch *b, const char *junit, const char *page, bool prints_summary,
                            Arena *a, Diag *d);
 
 /* -- batch_page.c -------------------------------------------------------------------------- */

@@ -182,7 +182,7 @@ static bool read_file(List *l, const char *path, Loc loc)
     if (!enters(l, path, loc))
         return false;
     TableItem *read = table_at_text(&l->by_path, path);
-    if (read->number++) { /* it was read already, because another file extends it too */
+    if (read->number++) { /* another file extends it too and has read it */
         l->n_open--;
         return true;
     }
@@ -458,7 +458,7 @@ bool batch_read(Files *files, const char *path, const char *folder, Arena *a, Ba
 {
     List l = {.files = files, .arena = a, .diag = d, .by_name.arena = a, .by_path.arena = a};
     bool ok = read_file(&l, path, (Loc){.file = path});
-    for (int i = 0; i < l.n && ok; i++) { /* settles all first, which sets is_extended */
+    for (int i = 0; i < l.n && ok; i++) { /* add_entry needs is_extended, which settle sets */
         l.open[0] = l.item[i]->name;
         l.n_open = 1;
         settle(&l, l.item[i]);

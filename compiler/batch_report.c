@@ -254,13 +254,13 @@ static bool add_table(const Batch *b, const char *path, Arena *a, Diag *d)
                 : diag_io(d, (Loc){.file = path}, "no memory to write it");
 }
 
-bool batch_report(const Batch *b, const char *junit, const char *page, bool tells, Arena *a,
-                  Diag *d)
+bool batch_report(const Batch *b, const char *junit, const char *page, bool prints_summary,
+                  Arena *a, Diag *d)
 {
     Causes c = find_causes(b, a);
     const char *table = getenv("GITHUB_STEP_SUMMARY");
     put_summary(b, &c, a, stdout);
-    if (tells) {
+    if (prints_summary) {
         say(stderr, "%s: %s\n", b->list, totals(b, a));
         tell_causes(&c);
     }

@@ -84,7 +84,7 @@ static bool is_untouched(const BatchFile *f, const char *path)
 }
 
 /* Makes the time of a file invalid if the file changed in the last 50 ms.  The clock of a file
- * system ticks so slowly that the file may change again and keep that time. */
+ * system is so coarse that the file may change again and keep that time. */
 static void doubt_time(BatchFile *f)
 {
     enum { TICK = 50000000, SECOND = 1000000000 };
@@ -138,7 +138,7 @@ bool record_is_same(BatchRecord *r, const char *folder, Arena *a)
     return all_same(r->in, r->n_in, NULL, a) && all_same(r->out, r->n_out, folder, a);
 }
 
-/* -- records of what was done ----------------------------------------------------------------- */
+/* -- records ---------------------------------------------------------------------------------- */
 
 /* Adds a folder to the inputs, because files that appear in it change what is read.  Adds
  * nothing if the path is not a folder. */

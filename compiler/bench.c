@@ -46,7 +46,7 @@ typedef struct Bench {
     EtcValue *in;
     double load, first;
     Spread spread;
-    int64_t peak, before; /* resident bytes; -1: the system does not tell */
+    int64_t peak, before; /* resident bytes; -1: not known */
     int64_t *held;        /* the bytes that each delegate holds */
     int n_delegates;
     /* the profile */
@@ -223,7 +223,7 @@ static void on_executed(void *host, const EtcExecuted *x)
     for (int i = 0; i < e.n_parts; i++)
         PUSH(b->arena, b->part, b->n_parts, part[i]);
     PUSH(b->arena, b->event, b->n_events, e);
-    b->since = seconds_now(); /* the time of this function counts for no instruction */
+    b->since = seconds_now(); /* no instruction is charged for the time of this function */
 }
 
 static bool watch(Bench *b)

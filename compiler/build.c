@@ -30,8 +30,8 @@ typedef struct Build {
 
 /* -- the plan ---------------------------------------------------------------------------------- */
 
-/* Adds the plans of a program's methods to *sum, which holds those of n others.  sizes_alone: the
- * bounds are not asked for. */
+/* Adds the plans of a program's methods to *sum, which holds those of n others.  sizes_alone: no
+ * lower bounds are computed. */
 static void add_plans(PlanReport *sum, int n, const Program *p, bool sizes_alone, Arena *a)
 {
     for (int i = 0; i < p->n_methods; i++) {
@@ -245,7 +245,7 @@ static void print_json(const Build *b, PlanReport total, double seconds)
 }
 
 /* Prints the result in words, for new users; -v adds how good the plan is.  The memory that a
- * delegate needs beyond its data is known only where it runs. */
+ * delegate needs beyond its data is known only at run time. */
 static void print_line(const Build *b, PlanReport r, double seconds)
 {
     const char *file = b->o->dry_run ? "(dry run)" : b->o->output;
@@ -342,7 +342,7 @@ static WeightsAs weights_as(const Options *o)
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
 }
 
-/* Returns what target_host calls the best cores that this CPU runs. */
+/* Returns the name of the best set of kernels that this CPU runs, as target_host expects it. */
 static const char *host_cores(void)
 {
     const char *cores = etc_cores()->name;

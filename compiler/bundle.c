@@ -27,7 +27,7 @@ const char *bundle_outputs(const Options *o)
     return comma ? comma + 1 : NULL;
 }
 
-/* -- what has a place in it -------------------------------------------------------------------- */
+/* -- which values fit into a bundle ------------------------------------------------------------ */
 
 static bool has_values(const Maker *m)
 {
@@ -116,7 +116,7 @@ static bool add_sample(const Maker *m, const Samples *s, int k)
     return true;
 }
 
-/* -- all of them ------------------------------------------------------------------------------- */
+/* -- all samples ------------------------------------------------------------------------------- */
 
 static bool add_samples(Maker *m)
 {
@@ -136,7 +136,7 @@ static bool add_samples(Maker *m)
 bool bundle_make(const Options *o, Arena *a, Bundle *out, Diag *d)
 {
     Options plain = *o;
-    plain.command = CMD_VERIFY; /* composites run the user's own operators */
+    plain.command = CMD_VERIFY; /* the evaluator runs the composites of the user's operators */
     Program *p = model_evaluable(&plain, a, d);
     if (!p)
         return false;

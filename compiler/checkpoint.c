@@ -24,7 +24,7 @@ typedef struct Keeper {
     sigset_t watched, before; /* before: the signal mask when it was opened */
     int signal;               /* the signal that came; 0: none */
     double next;              /* the time when the next write is due */
-    bool was_there;           /* there was a file, whatever its contents */
+    bool was_there;           /* there was a file, valid or not */
 } Keeper;
 
 /* -- signals ---------------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ void checkpoint_close(const Checkpoint *c)
     if (k->was_there && !k->o->quiet && c->first)
         say(stderr, "%s: continued after %d of %d samples\n", k->path, c->first, k->n);
     else if (k->was_there && !k->o->quiet)
-        say(stderr, "%s: is not of this model, recipe and samples; began anew\n", k->path);
+        say(stderr, "%s: is not of this model, recipe and samples; starting again\n", k->path);
 }
 
 void checkpoint_remove(const Options *o)

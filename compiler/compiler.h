@@ -38,7 +38,7 @@ typedef enum Command {
     CMD_VERIFY,
     CMD_GATE,
     CMD_REFIT,
-    CMD_KEY, /* only while flags are read; then `command` is the one whose key is wanted */
+    CMD_KEY, /* only while flags are read; afterwards `command` is the command that has the key */
     N_COMMANDS
 } Command;
 
@@ -356,7 +356,7 @@ MUST_USE bool target_has_operators(const Options *o, const Program *p, const Out
 /* -- shrunk.c ------------------------------------------------------------------------------ */
 
 /* From now on, the process ends with a message and exit code 3 if it reads a mapped page that lies
- * behind the end of a truncated file. */
+ * after the end of a truncated file. */
 void catch_shrunk_files(void);
 
 /* -- text.c: shared by the commands -------------------------------------------------------- */

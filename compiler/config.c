@@ -23,7 +23,7 @@ typedef struct Builder {
     bool wants_value[MAX_DEPTH];
     Table keys[MAX_DEPTH]; /* the Yaml of each key */
     int depth, n_documents;
-    bool failed; /* parsing stops: what follows makes no sense any more */
+    bool failed; /* parsing stops, because the rest of the text cannot be understood */
 } Builder;
 
 static Loc loc_of(const Builder *b, yaml_mark_t at)

@@ -47,7 +47,7 @@ static bool is_given(const Value *v)
     return !v->literal;
 }
 
-/* -- what fits -------------------------------------------------------------------------------- */
+/* -- arrays that fit an input ----------------------------------------------------------------- */
 
 static bool dims_fit(const int64_t *dim, Type want, int from)
 {

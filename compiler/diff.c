@@ -372,7 +372,7 @@ static Error *compare_results(Diff *f, EtcTensor **a, EtcTensor **b, int n, Coun
     return e;
 }
 
-/* -- what is printed ------------------------------------------------------------------------- */
+/* -- printing -------------------------------------------------------------------------------- */
 
 static void print_error(const char *name, const Error *e, const char *what)
 {
@@ -523,7 +523,7 @@ static bool run_calls(Diff *f)
     return ok;
 }
 
-/* -- the end --------------------------------------------------------------------------------- */
+/* -- the command ----------------------------------------------------------------------------- */
 
 static const char *first_text(const Diff *f)
 {

@@ -1,7 +1,7 @@
 /* digest.c -- digests of bytes and files; the one file that knows xxHash.
  *
- * A digest is XXH3 of 128 bits.  It is so unlikely that two contents have the same digest by chance
- * that no code considers it.  But somebody can make two such contents on purpose. */
+ * A digest is XXH3 of 128 bits.  Collisions by chance are so unlikely that no code considers them.
+ * The hash is not cryptographic: an attacker can construct a collision. */
 #include "compiler/batch.h"
 #include "compiler/compiler.h"
 #define XXH_INLINE_ALL /* one function of it is a tenth of the library */

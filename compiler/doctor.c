@@ -1,6 +1,6 @@
-/* doctor.c -- `etc doctor`: tells what a .pte needs of the ExecuTorch runtime, which library has
- * it, the memory that it takes, and what a version of the runtime would refuse.  The file may
- * come from another compiler, and this build need not be able to run it. */
+/* doctor.c -- `etc doctor`: prints which kernels and delegates a .pte needs, which library of the
+ * ExecuTorch runtime has them, how much memory it takes, and what a version of the runtime would
+ * refuse.  The file may come from another compiler, and this build need not be able to run it. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/run.h"
@@ -55,7 +55,7 @@ typedef struct Doctor {
     int n_gaps;
 } Doctor;
 
-/* -- who brings it ----------------------------------------------------------------------------- */
+/* -- libraries --------------------------------------------------------------------------------- */
 
 static const Library *library_of(const char *kernel)
 {

@@ -114,8 +114,8 @@ static int by_instruction(const void *a, const void *b)
                                             : l->order - r->order;
 }
 
-/* Verifies the buffer.  Returns what is wrong; NULL: nothing.  If the buffer begins with its
- * size, the position of the root counts from behind the size. */
+/* Verifies the buffer.  Returns what is wrong; NULL: nothing.  If the buffer begins with its size,
+ * the position of the root is relative to the byte after the size. */
 static const char *open_dump(Dump *x, const uint8_t *data, size_t n)
 {
     bool has_size = n >= 12 && !memcmp(data + 8, ETDUMP_ID, 4);
@@ -154,7 +154,7 @@ const char *etdump_read(const uint8_t *data, size_t n, Arena *a, EtDump *out)
     return NULL;
 }
 
-/* -- telling ----------------------------------------------------------------------------------- */
+/* -- printing ---------------------------------------------------------------------------------- */
 
 static const DebugNode *node_of(const DebugMap *m, const EtEvent *e)
 {
@@ -218,7 +218,7 @@ static void json_event(int i, const EtEvent *e, const DebugMap *m, Arena *a)
     putchar('}');
 }
 
-static void tell(const Options *o, const EtDump *x, const DebugMap *m, Arena *a)
+static void print_events(const Options *o, const EtDump *x, const DebugMap *m, Arena *a)
 {
     double all = 0;
     for (int i = 0; i < x->n; i++)
@@ -262,7 +262,7 @@ bool etdump_inspect(const Options *o, Arena *a, Diag *d)
         return diag_error(d, (Loc){.file = o->etdump}, "%s", wrong);
     if (o->map && (!debug_map_read(o, &m, a, d) || !map_fits(o, &x, &m, d)))
         return false;
-    tell(o, &x, &m, a);
+    print_events(o, &x, &m, a);
     return true;
 }
 
@@ -374,8 +374,8 @@ void etdump_end_call(EtRecord *x)
     PUSH(x->a, x->run, x->n_runs, run);
 }
 
-/* Returns the buffer with its size in front of it.  4 more bytes behind the identifier keep what
- * follows aligned. */
+/* Returns the buffer with its size in front of it.  4 more bytes after the identifier keep the rest
+ * aligned. */
 static const uint8_t *with_size(const uint8_t *data, size_t n, Arena *a)
 {
     uint8_t *to = NEW(a, uint8_t, n + 8);

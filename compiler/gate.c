@@ -120,7 +120,7 @@ static bool add_file(Gate *g)
     return true;
 }
 
-/* -- what verify told -------------------------------------------------------------------------- */
+/* -- numbers from other commands --------------------------------------------------------------- */
 
 /* Reads the JSON file that a command wrote.  Checks that it has `key`: a number for
  * predicted_seconds, else a list or an object. */
@@ -355,8 +355,9 @@ static bool holds(const Number *x)
     return !x->was_there || (x->is_there && worse <= x->slack + rounding);
 }
 
-/* Returns the end of a message, which names the flag that was left out; "": none was. */
-static const char *who_tells(const Gate *g, const char *kind)
+/* Returns the end of a message, which names the flag that gives a number of this kind; "": the flag
+ * was given. */
+static const char *advice_for(const Gate *g, const char *kind)
 {
     if (!strcmp(kind, "seconds"))
         return g->o->runs ? "" : " (--runs N measures it)";
@@ -370,7 +371,7 @@ static const char *moved(const Gate *g, const Number *x)
     assert(x->was_there);
     if (!x->is_there)
         return arena_printf(g->arena, "%s: was %.9g, is not known any more%s", x->name, x->was,
-                            who_tells(g, x->kind->name));
+                            advice_for(g, x->kind->name));
     return arena_printf(g->arena, "%s: is %.9g, was %.9g, may be %s %.9g", x->name, x->is, x->was,
                         x->kind->worse > 0 ? "at most" : "at least",
                         x->was + x->kind->worse * x->slack);

@@ -80,7 +80,7 @@ Message *messages_read(const char *lines, size_t n, Arena *a, int *count)
     return all;
 }
 
-/* -- what they say in one text ------------------------------------------------------------- */
+/* -- a message with its notes -------------------------------------------------------------- */
 
 static bool is_note(const Message *m)
 {
@@ -234,10 +234,10 @@ static void messages_print(const char *format, const Message *m, int n, Arena *a
               "\"version\": \"2.1.0\", \"runs\": [{\"tool\": {\"driver\": {\"name\": \"etc\", \"version\": \"" ETC_VERSION
               "\"}}, \"results\": [", out);
     for (int i = 0, number = 0; i < n; i++) {
-        bool is_told = i && is_note(&m[i]); /* it was printed with the message before it */
-        if (is_sarif && !is_told)
+        bool is_printed = i && is_note(&m[i]); /* it was printed with the message before it */
+        if (is_sarif && !is_printed)
             put_sarif(&m[i], n - i, number++, a, out);
-        else if (is_github && !is_told)
+        else if (is_github && !is_printed)
             put_github(&m[i], n - i, a, out);
         else if (!is_sarif && !is_github)
             put(out, &m[i]);

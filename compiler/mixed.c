@@ -123,9 +123,10 @@ static int bisect(Search *s)
     return within;
 }
 
-/* -- what came of it --------------------------------------------------------------------------- */
+/* -- the result -------------------------------------------------------------------------------- */
 
-static void tell(const Search *s, const QuantReport *r, const LayerDamage *worst, int k, double all)
+static void print_result(const Search *s, const QuantReport *r, const LayerDamage *worst, int k,
+                         double all)
 {
     const char *metric = shown_metric(s);
     const char *what = s->recipe->metric == METRIC_SQNR ? "at least" : "at most";
@@ -175,7 +176,7 @@ bool mixed_search(const Options *o, const Program *p, const Statistics **keep, A
     }
     if (k < 0)
         return false;
-    tell(&s, &r, worst, k, all);
+    print_result(&s, &r, worst, k, all);
     *keep = k ? statistics_keeping(a, s.layer, k) : NULL;
     return true;
 }

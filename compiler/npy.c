@@ -329,7 +329,7 @@ bool input_read(Files *files, Arena *a, const char *text, const EtcValue *like, 
 
 static const char *descr(EtcDtype t, char text[4])
 {
-    char kind = 'u'; /* a dtype that NumPy lacks is written as its raw bits */
+    char kind = 'u'; /* dtypes that NumPy does not have are written as raw bits */
     for (int i = 0; i < N_DESCR; i++)
         if (descr_row[i].dtype == t)
             kind = descr_row[i].kind;

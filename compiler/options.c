@@ -662,7 +662,7 @@ static bool set_switch(const Parser *p, const Flag *f, const char *value)
     return true;
 }
 
-/* Returns the word behind the flag.  NULL: there is none, or it looks like a flag itself; such a
+/* Returns the word after the flag.  NULL: there is none, or it looks like a flag itself; such a
  * value has to be written as --name=-value. */
 static const char *next_word(Parser *p)
 {
@@ -728,7 +728,7 @@ static bool parse_word(Parser *p, const char *word, bool only_names)
     return true;
 }
 
-/* -- the whole --------------------------------------------------------------------------- */
+/* -- the whole command line -------------------------------------------------------------- */
 
 /* Records the files that flags of a kind name as files to read or to write. */
 static bool name_files(const Parser *p, FlagKind kind, Diag *d)
@@ -903,8 +903,8 @@ static void put_flag(KeyNames *k, const Flag *f)
                     escape(k->arena, ESCAPE_IR, key_value(k, f, all->item[i])));
 }
 
-/* Prints the names and paths that reach an output.  Emitted C names its functions after the
- * file. */
+/* Prints the names and paths on which an output depends.  The functions of emitted C are named
+ * after the file. */
 static void put_names(KeyNames *k)
 {
     const Options *o = k->o;

@@ -45,7 +45,7 @@ static void show(void *ctx, int first, int done, int n)
     fputs("\033[K", stderr);
 }
 
-/* -- what is asked for ------------------------------------------------------------------------ */
+/* -- the job ---------------------------------------------------------------------------------- */
 
 /* Returns how many cores this process may run on. */
 static int n_cores(void)
@@ -99,7 +99,7 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
     if (o->command != CMD_QUANTIZE && o->statistics &&
         !(job->statistics = read_statistics(o, a, d)))
         return false;
-    if (o->calibrate && job->statistics && !known) { /* samples give all but the layers to keep */
+    if (o->calibrate && job->statistics && !known) { /* only the float layers come from the file */
         job->keep = job->statistics;
         job->statistics = NULL;
     }

@@ -11,7 +11,7 @@
  * result is accepted if only constants and weights of delegates have other bytes than the file.
  *
  *     etc.refit 1 SOURCES\n
- *     KIND N\n            N bytes, \n            again and again
+ *     KIND N\n            N bytes, \n            for each section
  *
  * KIND is a flag, such as "--dim"; "preset", the name of a recipe; "recipe", "statistics" or
  * "ops", a file; "graph", the text of the graph; or "fixed:I", the bytes of state I of that
@@ -206,7 +206,7 @@ bool refit_keep(const Options *o, const Program *p, Arena *a, Diag *d)
     return take_record(s, &t, a, d) && ok;
 }
 
-/* -- reading it -------------------------------------------------------------------------------- */
+/* -- reading the record ------------------------------------------------------------------------ */
 
 static bool refuse(const Refit *r, const char *why)
 {
@@ -218,7 +218,7 @@ static bool malformed(const Refit *r)
     return refuse(r, "its record for refit is damaged");
 }
 
-/* Reads a section, "KIND N\n", N bytes and "\n", and moves *at behind it. */
+/* Reads a section, "KIND N\n", N bytes and "\n", and moves *at past it. */
 static bool read_section(Refit *r, const uint8_t *data, size_t n, size_t *at)
 {
     enum { MOST_KIND = 24 };
@@ -274,7 +274,7 @@ static const Section *find(const Refit *r, const char *kind)
     return NULL;
 }
 
-/* -- the compile that it asks for ------------------------------------------------------------ */
+/* -- compiling again ------------------------------------------------------------------------- */
 
 static bool is_kept_flag(const char *kind)
 {
@@ -363,9 +363,9 @@ static void give_files(Refit *r)
             PUSH(r->arena, r->with.ops.item, r->with.ops.n, give(r, &r->section[i]));
 }
 
-/* -- differences of graphs --------------------------------------------------------------------- */
+/* -- differences between graphs ---------------------------------------------------------------- */
 
-enum { MOST_TOLD = 100 };
+enum { MOST_PRINTED = 100 };
 
 typedef struct Lines {
     char **item;
@@ -393,9 +393,10 @@ static Lines split_lines(Arena *a, const char *text)
 }
 
 /* Reports the lines of a text whose keys the other text lacks.  If `both` is set, it reports
- * instead the lines whose keys the other text has with another line.  Returns `told` plus the
- * number of these lines; only the first MOST_TOLD are printed. */
-static int tell_lines(const Refit *r, const Lines *of, const Lines *other, bool both, int told)
+ * instead the lines whose keys the other text has with another line.  Returns n_printed plus the
+ * number of these lines; no line is printed if MOST_PRINTED were printed before. */
+static int print_lines(const Refit *r, const Lines *of, const Lines *other, bool both,
+                       int n_printed)
 {
     Loc loc = {.file = r->o->weights};
     for (int i = 0; i < of->n; i++) {
@@ -403,7 +404,7 @@ static int tell_lines(const Refit *r, const Lines *of, const Lines *other, bool 
         const char *was = table_find_text(&other->by_key, key_of_line(r->arena, line));
         if (both ? !was || !strcmp(was, line) : was != NULL)
             continue;
-        if (told++ >= MOST_TOLD)
+        if (n_printed++ >= MOST_PRINTED)
             continue;
         if (both)
             diag_error(r->diag, loc, "is not the same model: %s; it was: %s", line, was);
@@ -411,20 +412,20 @@ static int tell_lines(const Refit *r, const Lines *of, const Lines *other, bool 
             diag_error(r->diag, loc, "is not the same model: %s%s", line,
                        of < other ? " is gone" : " is new");
     }
-    return told;
+    return n_printed;
 }
 
-static bool tell_differences(const Refit *r, const char *was, const char *is)
+static bool print_differences(const Refit *r, const char *was, const char *is)
 {
     const Lines text[] = {split_lines(r->arena, was), split_lines(r->arena, is)};
-    int told = tell_lines(r, &text[1], &text[0], true, 0);
-    told = tell_lines(r, &text[0], &text[1], false, told);
-    told = tell_lines(r, &text[1], &text[0], false, told);
-    if (told > MOST_TOLD)
-        diag_note(r->diag, "and %d differences more", told - MOST_TOLD);
-    return told ? false
-                : diag_error(r->diag, (Loc){.file = r->o->weights},
-                             "is not the same model: its nodes are in another order");
+    int n_printed = print_lines(r, &text[1], &text[0], true, 0);
+    n_printed = print_lines(r, &text[0], &text[1], false, n_printed);
+    n_printed = print_lines(r, &text[1], &text[0], false, n_printed);
+    if (n_printed > MOST_PRINTED)
+        diag_note(r->diag, "and %d more differences", n_printed - MOST_PRINTED);
+    return n_printed ? false
+                     : diag_error(r->diag, (Loc){.file = r->o->weights},
+                                  "is not the same model: its nodes are in another order");
 }
 
 /* -- the new weights --------------------------------------------------------------------------- */
@@ -472,7 +473,7 @@ static Program *with_model(const Refit *r, const char *graph)
 {
     Program *p = model_load(&r->with, r->arena, r->diag);
     const char *is = p ? bare_text(&r->with, p, r->arena, r->diag) : NULL;
-    return is && (!strcmp(is, graph) || tell_differences(r, graph, is)) ? p : NULL;
+    return is && (!strcmp(is, graph) || print_differences(r, graph, is)) ? p : NULL;
 }
 
 static Program *load_new(const Refit *r)

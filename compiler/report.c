@@ -159,8 +159,8 @@ static void put_branches(const Chart *c, const Node *n, int time)
         put_graph(c, g, time);
 }
 
-/* Draws the values of a graph and of its branches.  at >= 0: the graph is a branch, and all its
- * nodes run at that time. */
+/* Draws the values of a graph and of its branches.  If at >= 0, the graph is a branch, and all its
+ * nodes are drawn at that time. */
 static void put_graph(const Chart *c, const Graph *g, int at)
 {
     AliasSets sets = alias_sets(g, c->a);

@@ -68,7 +68,8 @@ bool delegates_have(const char *id); /* this program has the delegate */
 
 /* -- runner.c ------------------------------------------------------------------------------ */
 
-/* Runs a .pte, or a model that is compiled first.  Set .o, .arena and .diag, and the rest to 0. */
+/* Runs a .pte, or a model that is compiled first.  The caller sets .o, .arena and .diag, and the
+ * other fields to 0. */
 typedef struct Runner {
     const Options *o;
     Arena *arena;

@@ -19,7 +19,7 @@ typedef struct Need {
     bool has_doubles, has_own_kernels;
 } Need;
 
-/* -- what the files call --------------------------------------------------------------------- */
+/* -- the kernels that the files call --------------------------------------------------------- */
 
 static bool is_new(Need *n, const char *name)
 {
@@ -104,7 +104,7 @@ static bool need_files(Need *n)
 
 /* -- kernels.def ----------------------------------------------------------------------------- */
 
-/* Returns whether a kernel makes a double of a value that is none. */
+/* Returns whether a kernel returns a double, although its operands may not be doubles. */
 static bool makes_doubles(const char *function)
 {
     static const char *const one[] = {"etc_local_scalar_dense", "etc_prim_float",

@@ -17,7 +17,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= k && !strcmp(s + n - k, end);
 }
 
-/* -- where they lie ------------------------------------------------------------------------ */
+/* -- finding the sources ------------------------------------------------------------------- */
 
 static bool has_sources(const char *folder, Arena *a)
 {
@@ -81,7 +81,7 @@ static bool read_source(const Options *o, const SourceFiles *s, SourceFile *to, 
     return true;
 }
 
-/* -- who defines what ---------------------------------------------------------------------- */
+/* -- definitions --------------------------------------------------------------------------- */
 
 static bool is_ident(char c)
 {
@@ -153,7 +153,7 @@ static void find_definitions(Table *t, Arena *a, SourceFile *s)
     }
 }
 
-/* -- who needs whom ------------------------------------------------------------------------ */
+/* -- needs --------------------------------------------------------------------------------- */
 
 static void want(SourceFile *s)
 {

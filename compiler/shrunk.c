@@ -1,6 +1,6 @@
 /* shrunk.c -- handles files that become shorter while they are mapped.
  *
- * A read behind their new end raises SIGBUS.  The handler prints which file it is and ends the
+ * A read after their new end raises SIGBUS.  The handler prints which file it is and ends the
  * process with the exit code of a file that cannot be read.  Nothing has to be cleaned up: a
  * file that is being written has no name yet, or one that the next run removes (emit/out.c).
  * The handler asks the system which file is mapped at the address, so no list of files is kept.

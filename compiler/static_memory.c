@@ -1,9 +1,10 @@
-/* static_memory.c -- malloc of etc-static, which replaces that of its C library.
+/* static_memory.c -- malloc of etc-static, which replaces the one of its C library.
  *
- * That one gives freed pages back to the system, and asks for them again.  In a small model, new
- * pages cost more than all work on their contents, so this one keeps what was freed: a list for
- * each size of slot, four sizes from one power of two to the next.  A slot is never cut or joined;
- * arenas ask for few sizes.  Large memory is mapped alone and goes back. */
+ * The C library gives freed pages back to the system, and asks for them again.  In a small model,
+ * new pages cost more than all work on their contents.  So this malloc keeps freed memory: it has a
+ * list of free slots for each size, with four sizes from one power of two to the next.  Slots are
+ * never split or merged, because arenas ask for few sizes.  Large memory is mapped by itself and
+ * given back. */
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -14,21 +15,21 @@
 
 enum { MIB = 1 << 20, LARGE = 16 * MIB, LEAST = 64, N_LISTS = 4 * 20 };
 
-/* Before each piece that is handed out. */
+/* It lies before each piece that is handed out. */
 typedef struct Head {
     char *slot;
-    size_t size; /* of the slot */
+    size_t size; /* the bytes of the slot */
 } Head;
 
 _Static_assert(sizeof(Head) == 16, "pieces are aligned to 16 bytes");
 
-typedef struct Free { /* a slot that was freed begins with it */
+typedef struct Free { /* the first bytes of a slot that was freed */
     struct Free *next;
 } Free;
 
 static struct {
     atomic_flag is_taken;
-    char *unused, *end;    /* of what was mapped last */
+    char *unused, *end; /* the unused part of the memory that was mapped last */
     Free *freed[N_LISTS];
 } heap = {.is_taken = ATOMIC_FLAG_INIT};
 
@@ -59,8 +60,7 @@ static char *map(size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Returns memory that was never used.  What is left of the memory mapped before is lost if that
- * does not go on. */
+/* Returns memory that was never used.  If the rest of the last mapping is too small, it is lost. */
 static char *unused(size_t size)
 {
     if (size > (size_t)(heap.end - heap.unused)) {
@@ -131,7 +131,8 @@ void *calloc(size_t n, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes))
         bytes = SIZE_MAX;
-    void *piece = aligned_alloc(sizeof(Head), bytes); /* a compiler would call calloc for malloc */
+    /* This is not malloc, because compilers turn malloc with memset into a call of calloc. */
+    void *piece = aligned_alloc(sizeof(Head), bytes);
     return piece ? memset(piece, 0, bytes) : NULL;
 }
 

@@ -1,14 +1,14 @@
-/* static_sort.c -- qsort of etc-static, which replaces that of its C library.
+/* static_sort.c -- qsort of etc-static, which replaces the one of its C library.
  *
- * That one needs no memory, but half as many instructions more: searches for plans sort often.
- * This one merges, as that of glibc does, and keeps the order of what is equal. */
+ * The C library's qsort needs no memory, but half as many instructions more, and the planner sorts
+ * often.  This one is a merge sort, as glibc's is, and stable. */
 #include "ir/arena.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct Sort {
-    size_t size; /* of an item */
+    size_t size; /* the bytes of an item */
     int (*compare)(const void *a, const void *b);
     char *room; /* for half of the items */
 } Sort;

@@ -247,7 +247,7 @@ static bool run_all(Verify *v)
     return run_calls(v, NULL, made_up ? NULL : given, n);
 }
 
-/* -- what is printed --------------------------------------------------------------------------- */
+/* -- printing ---------------------------------------------------------------------------------- */
 
 static const char *source(const Verify *v)
 {
