@@ -43,7 +43,7 @@ static const struct {
                     "compile a model to C source that needs nothing but a C compiler"},
     [CMD_RUN] = {"run", "MODEL --input FILE.npy ...",
                  "etc run model.pte --input x.npy --output-dir out",
-                 "run a .pte, or a model compiled on the fly"},
+                 "run a .pte, or a model, which is compiled first"},
     [CMD_BENCH] = {"bench", "MODEL [--input FILE.npy ...]",
                    "etc bench model.pte --threads 2 --trace trace.json",
                    "time loading and running, and show where the time goes"},
@@ -254,7 +254,7 @@ static const Flag flag_row[] = {
     {"trace", 0, FLAG_OUT, AT(trace), BENCH, any, "FILE.json",
      "write a run for chrome://tracing or Perfetto"},
     {"tail", 0, FLAG_TEXT, AT(tail), CHECKS | OPT | DIFF | QUANTIZE, is_choice, "pte|c",
-     "the output to check or rewrite for (pte)"},
+     "check or rewrite for a .pte, or for C (pte)"},
     {"verify", 0, FLAG_BOOL, AT(verify), BUILDS | OPT, any, NULL,
      "evaluate before and after every pass, and compare"},
     {"check-ir", 0, FLAG_BOOL, AT(check_ir), BUILDS | OPT, any, NULL,
@@ -315,7 +315,7 @@ static void print_commands(FILE *out)
     fputs("example: etc compile model.pt2 -o model.pte\n\nusage: etc COMMAND ...\n\n", out);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-9s %s\n", command_row[i].name, command_row[i].help);
-    fputs("\netc COMMAND --help says more; exit codes: 0 done, 1 the model or data is at fault,\n"
+    fputs("\netc COMMAND --help lists its flags; exit codes: 0 done, 1 the model or data is at fault,\n"
           "2 wrong usage, 3 a file cannot be read or written, 4 unsupported operator or dtype,\n"
           "5 a gate failed, 70 a bug of etc.\n",
           out);
