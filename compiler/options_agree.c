@@ -163,6 +163,41 @@ static bool command_agrees(const Check *p)
     return true;
 }
 
+/* Checks the flags of emitted C that depend on the target. */
+static bool c_flags_agree(const Check *p)
+{
+    const Options *o = p->o;
+    const Target *t = c_target(o);
+    const bool is_mcu = t && t->mcu;
+    if (o->parallel && is_mcu)
+        return usage(p, "--parallel: C for --target %s has no threads", o->target);
+    if (!o->target &&
+        ((o->math && o->command == CMD_RUN) || (o->share_io && o->command == CMD_BENCH)))
+        return usage(p, "--%s is for emitted C: --target is missing",
+                     o->math ? "math" : "share-io");
+    if (o->math && strcmp(o->math, "exact") && is_mcu)
+        return usage(p, "--math %s is not available for --target %s", o->math, o->target);
+    return true;
+}
+
+/* Checks the flags about backends. */
+static bool backends_agree(const Check *p)
+{
+    const Options *o = p->o;
+    if (o->command == CMD_PARTITION && !o->backend)
+        return usage(p, "--backend is missing; usage: etc %s %s", p->name, p->use);
+    if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
+        return usage(p, "--backend portable delegates nothing");
+    if (o->tail && !strcmp(o->tail, "c") && (o->backend || o->target_runtime))
+        return usage(p, "--%s is for a .pte, not for --tail c",
+                     o->backend ? "backend" : "target-runtime");
+    if (o->delegate && !o->backend)
+        return usage(p, "--delegate needs a --backend");
+    if (o->simulate && o->require_delegated)
+        return usage(p, "--simulate compares chains; --require-delegated needs a single one");
+    return true;
+}
+
 static bool is_complete(const Check *p)
 {
     const Options *o = p->o;
@@ -173,23 +208,8 @@ static bool is_complete(const Check *p)
         return usage(p, "etc %s reads a file, not standard input", name);
     if (!o->wants_key && needs_output(o->command) && !o->output && !o->dry_run)
         return usage(p, "-o is missing; usage: etc %s %s", name, use);
-    if (o->parallel && c_target(o) && c_target(o)->mcu)
-        return usage(p, "--parallel: C for --target %s has no threads", o->target);
-    if (!o->target && ((o->math && o->command == CMD_RUN) || (o->share_io && o->command == CMD_BENCH)))
-        return usage(p, "--%s is for emitted C: --target is missing", o->math ? "math" : "share-io");
-    if (o->math && strcmp(o->math, "exact") && c_target(o) && c_target(o)->mcu)
-        return usage(p, "--math %s is not available for --target %s", o->math, o->target);
-    if (o->command == CMD_PARTITION && !o->backend)
-        return usage(p, "--backend is missing; usage: etc %s %s", name, use);
-    if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
-        return usage(p, "--backend portable delegates nothing");
-    if (o->tail && !strcmp(o->tail, "c") && (o->backend || o->target_runtime))
-        return usage(p, "--%s is for a .pte, not for --tail c",
-                     o->backend ? "backend" : "target-runtime");
-    if (o->delegate && !o->backend)
-        return usage(p, "--delegate needs a --backend");
-    if (o->simulate && o->require_delegated)
-        return usage(p, "--simulate compares chains; --require-delegated needs a single one");
+    if (!c_flags_agree(p) || !backends_agree(p))
+        return false;
     if (o->command == CMD_QUANTIZE && (!o->recipe || !o->calibrate || !o->statistics))
         return usage(p, "--%s is missing; usage: etc %s %s",
                      !o->recipe      ? "recipe"
