@@ -2152,6 +2152,12 @@ def in_order(x, k):
     return *first, *most, *middle, *between, y.prod(1), k.prod(0), k.prod(), y.prod(), (k > 0).all((0, 1))
 
 
+@model(torch.tensor([[float("nan")] * 4, [float("nan"), 5.0, 5.0, 2.0], [1.0, 2.0, 3.0, float("nan")]]))
+def modes_beside_nan(x):
+    """A row may have nothing but NaN, of which each is a value of its own."""
+    return *x.mode(1), *x[:1].mode(0, keepdim=True)
+
+
 def often(*shape, seed=0):
     """Numbers of which many are equal, and some no numbers."""
     x = (rnd(*shape, seed=seed) * 4).round() / 2
