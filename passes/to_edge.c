@@ -34,6 +34,22 @@ static bool can_compute(const Node *n, Diag *d)
     return true;
 }
 
+/* Gives types to results that torch left out: the kernel writes them all the same. */
+static bool give_types(Node *n, Arena *tmp, Diag *d)
+{
+    Type *type = NEW(tmp, Type, n->n_out + 1);
+    bool has_all = true;
+    for (int i = 0; i < n->n_out; i++)
+        has_all = has_all && !n->out[i]->type.is_none;
+    if (has_all)
+        return true;
+    if (!node_infer(n, type, d))
+        return false;
+    for (int i = 0; i < n->n_out; i++)
+        n->out[i]->type = n->out[i]->type.is_none ? type[i] : n->out[i]->type;
+    return true;
+}
+
 static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -46,7 +62,7 @@ static bool graph_to_edge(Graph *g, Arena *tmp, Diag *d)
             ok = custom_is_not_taken(n, "kernel", d);
         else if (!has_kernel(n))
             ok = diag_unsupported(d, n->loc, "the ExecuTorch runtime has no kernel for it");
-        ok = can_compute(n, d) && ok;
+        ok = can_compute(n, d) && give_types(n, tmp, d) && ok;
     }
     rewrite_finish(&r);
     return ok;
