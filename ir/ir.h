@@ -93,6 +93,9 @@ typedef struct Arg {
     };
 } Arg;
 
+/* The dtype of a number as a tensor, beside a tensor of dtype `beside`. */
+EtcDtype dtype_of_number(ArgKind kind, EtcDtype beside);
+
 /* -- graphs ------------------------------------------------------------------------------ */
 
 typedef enum StateKind {

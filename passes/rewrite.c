@@ -266,15 +266,6 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t)
     return c ? c->out[0] : NULL;
 }
 
-static EtcDtype number_dtype(const Arg *a, Type other)
-{
-    if (a->kind == ARG_FLOAT)
-        return dtype_is_float(other.dtype) ? other.dtype : ETC_F32;
-    if (a->kind == ARG_BOOL || other.dtype != ETC_BOOL)
-        return other.dtype;
-    return ETC_I64;
-}
-
 static double as_double(const Arg *a)
 {
     return a->kind == ARG_FLOAT ? a->f : a->kind == ARG_BOOL ? a->b : (double)a->dim.value;
@@ -327,7 +318,7 @@ static bool store_number(const Arg *a, EtcDtype t, void *to)
 static Value *number_const(Graph *g, const Arg *number, Type other, bool wraps)
 {
     Program *p = g->program;
-    EtcDtype t = number_dtype(number, other);
+    EtcDtype t = dtype_of_number(number->kind, other.dtype);
     void *data = arena_alloc(p->arena, 1, 8);
     if ((wraps && dtype_is_half(t)) || !store_number(number, t, data)) {
         t = ETC_F32;
@@ -350,7 +341,7 @@ static Value *number_computed(Rewrite *r, Node *at, Dim size, Type other)
     Arg number = {.kind = ARG_INT, .dim = size};
     Arg none = {.kind = ARG_LIST};
     Node *n = build(r->g, at, at->loc, OP_FULL, r->d, "aat", none, number,
-                    number_dtype(&number, other));
+                    dtype_of_number(ARG_INT, other.dtype));
     return n ? n->out[0] : NULL;
 }
 
