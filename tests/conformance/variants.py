@@ -2158,6 +2158,11 @@ def modes_beside_nan(x):
     return *x.mode(1), *x[:1].mode(0, keepdim=True)
 
 
+@model(rnd(1, 2, 5, 4, 3), torch.arange(32, dtype=torch.int32).reshape(1, 2, 4, 4))
+def pools_to_no_element(x, k):
+    return F.adaptive_avg_pool3d(x, (0, 2, 3)), F.adaptive_avg_pool3d(x, (3, 0, 2)), F.adaptive_avg_pool2d(x[0], (2, 0)), F.adaptive_avg_pool2d(k, (0, 1))
+
+
 def often(*shape, seed=0):
     """Numbers of which many are equal, and some no numbers."""
     x = (rnd(*shape, seed=seed) * 4).round() / 2
