@@ -97,16 +97,33 @@ static bool input_sizes(const Value *v, const int64_t *symbol, int64_t *dim)
     return true;
 }
 
+/* Returns the value of the method that v of graph g is, where branches around g only hand it on;
+ * or NULL. */
+static const Value *value_outside(const Graph *g, const Value *v)
+{
+    for (; g->owner && v; g = g->owner->graph) {
+        int i = 0;
+        while (i < g->n_in && g->in[i] != v)
+            i++;
+        bool is_handed = i < g->n_in && !region_is_carried(g->owner, i);
+        v = is_handed ? region_operand(g->owner, i) : NULL;
+    }
+    return v;
+}
+
 /* Makes inputs whose element is the value of a symbol agree with the symbols, or the symbols with
  * them. */
 static void agree_on_items(const Graph *g, EtcTensor *const *in, int64_t *to, const int64_t *from)
 {
     const Symbol *s;
     int64_t scale, offset;
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; n->op == OP_LOCAL_SCALAR_DENSE && i < g->n_in; i++) {
-            const Dim *d = n->out[0]->type.dim;
-            if (arg_value(n, "self") != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
+    for (const Node *n = walk_next(g, NULL); n; n = walk_next(g, n)) {
+        if (n->op != OP_LOCAL_SCALAR_DENSE)
+            continue;
+        const Dim *d = n->out[0]->type.dim;
+        const Value *item = value_outside(n->graph, arg_value(n, "self"));
+        for (int i = 0; i < g->n_in; i++) {
+            if (item != g->in[i] || in[i]->dtype != ETC_I64 || !d ||
                 !dim_is_linear(*d, &s, &scale, &offset) || scale != 1 || offset)
                 continue;
             if (to)
@@ -114,6 +131,7 @@ static void agree_on_items(const Graph *g, EtcTensor *const *in, int64_t *to, co
             else
                 *(int64_t *)in[i]->data = from[s->index];
         }
+    }
 }
 
 bool inputs_random(const Graph *g, const int64_t *symbol, uint64_t *seed, Arena *a, EtcTensor **in)
