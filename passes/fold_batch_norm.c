@@ -16,6 +16,7 @@ typedef struct Fold {
     Program *p;
     Rewrite r;
     Uses uses;
+    bool *shared;  /* by value: it stands for a value that is read more than once */
     int *reads;    /* by storage: how often nodes, outputs and updates of all graphs read it */
     int n_reads;
     bool *spoiled; /* by storage: its bytes were changed in place */
@@ -76,7 +77,7 @@ static bool target_of(const Node *n, int axis, Weighted *t)
 static bool takes(const Fold *f, const Value *x, int axis, const Affine *a, Weighted *t)
 {
     if (x->index >= f->r.first_new || !x->def || !value_is_read_once(&f->uses, x) ||
-        !target_of(x->def, axis, t))
+        f->shared[x->index] || !target_of(x->def, axis, t))
         return false;
     return value_floats(t->w, -1) && (!t->bias || value_floats(t->bias, a->n)) &&
            dim_equal(t->w->type.dim[t->w_axis], DIM(a->n));
@@ -158,6 +159,7 @@ static bool fold_into(Fold *f, Node *n, Value *x, const Weighted *t, const Affin
 {
     Value *b = new_bias(f, t->bias, a);
     Value *w = a->is_term ? t->w : scaled_weight(f, t->w, a, t->w_axis);
+    f->shared[x->index] = !value_is_read_once(&f->uses, n->out[0]);
     return set_parameters(f, x->def, t, w, b) &&
            rewrite_node(&f->r, n, rewrite_current(&f->r, x));
 }
@@ -247,6 +249,7 @@ static bool fold_graph(Fold *f, Graph *g, Arena *tmp, Diag *d)
     bool ok = true;
     f->r = rewrite_start(g, tmp, d);
     f->uses = graph_uses(g, tmp);
+    f->shared = NEW(tmp, bool, g->n_values + 1);
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f->r, n);

@@ -2163,6 +2163,23 @@ def pools_to_no_element(x, k):
     return F.adaptive_avg_pool3d(x, (0, 2, 3)), F.adaptive_avg_pool3d(x, (3, 0, 2)), F.adaptive_avg_pool2d(x[0], (2, 0)), F.adaptive_avg_pool2d(k, (0, 1))
 
 
+@model(rnd(2, 3, 6, 6))
+class scaled_products_that_are_read_twice(nn.Module):
+    """What a norm or a factor gives is read by a further factor or term, and by others."""
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 4, 1, bias=False), nn.Conv2d(3, 4, 3), nn.Linear(6, 5)
+        self.norm = nn.BatchNorm2d(4)
+        self.scale, self.shift = nn.Parameter(rnd(4, 1, 1, seed=1)), nn.Parameter(rnd(4, 1, 1, seed=2))
+        self.row = nn.Parameter(rnd(5, seed=3))
+
+    def forward(self, x):
+        a = self.a(x) * self.scale
+        b = self.norm(self.b(x))
+        c = self.c(x) + self.row
+        return a + self.shift, a, b * self.scale + b, c * self.row, c
+
+
 def often(*shape, seed=0):
     """Numbers of which many are equal, and some no numbers."""
     x = (rnd(*shape, seed=seed) * 4).round() / 2
