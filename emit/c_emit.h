@@ -310,8 +310,7 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done);
 bool emit_mcu_group(Function *f, const Graph *body, bool *done);
 /* c_forecast.c: adds a function that was printed to e->layer.  body: NULL if it is one node. */
 void note_layer(Emit *e, const Function *f, const Node *n, const char *name, const Graph *body);
-int stack_of(const Emit *e, const char *text); /* c_stack.c: of functions; 0: it is not known */
-int64_t live_bytes(const Emit *e);             /* c_memory.c: of values, at the current node */
+int64_t live_bytes(const Emit *e); /* c_memory.c: of values, at the current node */
 /* c_mcu_loop.c: any other group whose operands are bytes and numbers. */
 bool emit_mcu_loop(Function *f, const Graph *body, bool *done);
 bool emit_mcu_max(Function *f, const Node *n, const Pool *w, bool *done);
@@ -334,7 +333,11 @@ void put_memory_macros(Emit *e, Text *t);
 void put_memory_needs(Emit *e, Text *t);                   /* the table in the first comment */
 void put_memory_comment(Emit *e, Text *t, const Value *v); /* the place of a shared port */
 
-/* c_stack.c: the most stack that NAME_run takes if gcc compiles it; 0: it is unknown. */
+/* c_stack.c, if gcc compiles the file.  stack_below: what functions take below NAME_run; -1: it is
+ * unknown.  stack_with: what NAME_run takes then, when all functions are printed; 0: it is unknown.
+ * stack_bytes: the most that NAME_run takes. */
+int stack_below(const Emit *e, const char *functions);
+int stack_with(const Emit *e, int below);
 int stack_bytes(const Emit *e);
 
 /* -- parts that run at once: c_part.c ------------------------------------------------------- */

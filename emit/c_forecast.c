@@ -100,7 +100,7 @@ void note_layer(Emit *e, const Function *f, const Node *n, const char *name, con
     CLayer to = {.function = name, .kernel = "", .loc = n->loc, .op = node_target(n),
                  .macs = (double)e->macs, .steps = f->steps, .terms = f->terms,
                  .flash = e->flash - e->told_flash, .ram = live_bytes(e) + f->gap_bytes,
-                 .stack = stack_of(e, f->body.s), .instructions = -1, .cycles = -1};
+                 .stack = stack_below(e, f->body.s), .instructions = -1, .cycles = -1};
     count_elements(n, body, &to);
     e->told_flash = e->flash;
     int kernel = f->body.n ? find_kernel(f->body.s) : -1;

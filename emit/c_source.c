@@ -651,6 +651,8 @@ static bool emit_files(const CSource *s, CFiles *out)
         return false;
     for (int i = 0; i < s->n; i++)
         memory_tell(&e[i], out);
+    for (int i = 0; i < e->n_layers; i++)
+        e->layer[i].stack = stack_with(e, e->layer[i].stack);
     out->layer = e->layer;
     out->n_layers = s->n == 1 ? e->n_layers : 0;
     for (int i = 0; i < n_targets; i++)

@@ -172,7 +172,7 @@ typedef struct CLayer {
     double macs, steps, terms, outputs, rows;
     int64_t flash, ram;          /* the constants that no function before it reads; the bytes of
                                     memory that are live while it runs */
-    int stack;                   /* 0: it is not known */
+    int stack;                   /* of a call of the model that ends in it; 0: it is not known */
     double instructions, cycles; /* below 0: no row of the table is for it */
 } CLayer;
 

@@ -75,6 +75,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "camera": (100000, [], CALL),
     "words": (442860, [], CALL),
     "narrow": (259980, [], CALL),
+    "excited": (255092, [], CALL),
     "edges": (10000, [], CALL),  # functions of floats, as above
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }

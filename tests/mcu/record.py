@@ -141,6 +141,28 @@ class Narrow(nn.Module):
         return self.last(self.wider(self.wide(x) + self.skip(x)).mean((2, 3)))
 
 
+class Excited(nn.Module):
+    """Inverted bottlenecks with squeeze and excitation, as in a MobileNetV3: about 60 nodes, so that NAME_run is long."""
+
+    def __init__(self):
+        super().__init__()
+        c, n = nn.Conv2d, 8
+        self.first, self.blocks = c(3, n, 3, 2, 1), nn.ModuleList()
+        for o, taps, stride in ((8, 3, 1), (12, 5, 2), (12, 5, 1), (16, 3, 2), (16, 3, 1), (16, 5, 1)):
+            wide = 2 * n + 4
+            self.blocks.append(nn.ModuleList([c(n, wide, 1), c(wide, wide, taps, stride, taps // 2, groups=wide), c(wide, 8, 1), c(8, wide, 1), c(wide, o, 1)]))
+            n = o
+        self.last = nn.Linear(n, 5)
+
+    def forward(self, x):
+        x = F.hardswish(self.first(x))
+        for expand, each, squeeze, excite, project in self.blocks:
+            y = F.hardswish(each(F.hardswish(expand(x))))
+            y = project(y * F.hardsigmoid(excite(F.relu(squeeze(y.mean((2, 3), keepdim=True))))))
+            x = x + y if x.shape == y.shape else y
+        return self.last(x.mean((2, 3)))
+
+
 class Edges(nn.Module):
     """Functions of floats, at their borders. For float64 without those whose definition loses digits of floats, and a quantization."""
     OF_ONE = [torch.abs, torch.neg, torch.ceil, torch.floor, torch.round, torch.trunc, torch.frac, torch.sign, torch.cos, torch.sin, torch.tan, torch.acos,
@@ -171,6 +193,7 @@ def edges():
 
 
 NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
+        "excited": (Excited, (3, 24, 24)),
         "edges": (Edges, (1,))}
 
 
