@@ -433,9 +433,11 @@ typedef struct EtcMcuNine {
 
 /* Computes a channel with windows of three taps by three.  Row i of its weights is the bytes 0, 1,
  * 1, 2 of the taps' numbers.  `stride` is 1 or 2. */
-__attribute__((always_inline)) static inline void
-etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g, const EtcMcu *q, int32_t c,
-             int8_t *y, int stride)
+ETC_INLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                             const EtcMcu *q, int32_t c, int8_t *y, int stride)
+    __attribute__((always_inline));
+ETC_INLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                             const EtcMcu *q, int32_t c, int8_t *y, int stride)
 {
     const int32_t pitch = 2 * b->pitch, width = g->ow; /* pitch: in bytes */
     const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
