@@ -10,7 +10,8 @@
  * a multiple of `multiple`. */
 typedef struct Blocks {
     int64_t channels, terms, multiple;
-    int add; /* it is added to each weight, modulo 256 */
+    int add;       /* it is added to each weight, modulo 256 */
+    bool is_pairs; /* weights are as etc_mcu_weight of mcu_dsp.h writes them */
 } Blocks;
 
 struct McuSet {
@@ -30,9 +31,9 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0}, {4, 1, 4, 128}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
-    {"mve", {2, 16, 16, 0}, {4, 16, 16, 0}, 4, 1, 1, 0, 16, 2048, 2048, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0}, {4, 4, 4, 0}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
+    {"plain", {1, 1, 4, 0, 0}, {4, 1, 4, 128, 0}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
+    {"mve", {2, 16, 16, 0, 0}, {4, 16, 16, 0, 0}, 4, 1, 1, 0, 16, 2048, 2048, false, true, false, 0},
+    {"dsp", {1, 4, 4, 0, 0}, {4, 4, 4, 128, 1}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -130,6 +131,16 @@ static Window one_run(int64_t terms)
     return (Window){1, 1, terms, terms};
 }
 
+/* Writes the weight of a term of a channel, of those in a block, to the weights of these channels. */
+static void put_weight_of(int8_t *to, const Blocks *b, int64_t channel, int64_t t, int weight)
+{
+    int64_t at = channel * b->terms + t % b->terms;
+    if (b->is_pairs)
+        at = channel / 2 * 8 + t % 2 * 4 + t % 4 / 2 * 2 + channel % 2;
+    int add = b->is_pairs && channel % 2 ? 0 : b->add;
+    to[t / b->terms * b->channels * b->terms + at] = (int8_t)(uint8_t)(weight + add);
+}
+
 /* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
  * channel are [terms / area][area] in the file, and are transposed.  If holds_points is set, a
  * block has one channel, whose start is before its weights and whose factor is after them.  Sets
@@ -152,13 +163,11 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b, const 
             memcpy(at, &p->start[c], 4);
             memcpy(at + 4 + k, &p->by[c], 4);
         }
-        at += before + c % each % b->channels * b->terms;
         for (int64_t i = 0; i < p->terms; i++) {
             int64_t t = i % area / w->columns * w->row + i % w->columns * w->wide + i / area;
             if (holds_points) /* terms 0, 2, 1, 3 */
                 t = t / 4 * 4 + t % 2 * 2 + t / 2 % 2;
-            t = t / b->terms * b->channels * b->terms + t % b->terms;
-            at[t] = (int8_t)(uint8_t)(*from++ + b->add);
+            put_weight_of(at + before, b, c % each % b->channels, t, *from++);
         }
     }
     return made_array(e, wish_of(arg_value(p->n, "weight")), "blocks", ETC_I8,
@@ -575,16 +584,14 @@ bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
     read_range(&p);
     put_points(f, &p, name, x_signed == set->counts_from_0);
     put(&f->body, "    /* batches, m, n, k, k with zeros; bytes of the second from row to row and "
-        "column to\n     * column, its sign to turn; zero points; factor; blocks of its "
-        "weights, and what is added */\n"
-        "    static const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d, %d, %d, %d};\n",
+        "column to\n     * column, its sign to turn; zero points; factor */\n"
+        "    static const EtcMcuMatmul g = {%d, %d, %d, %d, %d, %d, %d, %s, %d, %d, %d};\n",
         (int)x->type.dim[0].value, (int)x->type.dim[1].value, (int)cols, (int)k, (int)wide,
         (int)(is_turned ? 1 : cols), (int)(is_turned ? k : 1),
         w->type.dtype == ETC_I8 ? "0" : "0x80",
         (int)(number(n, "self_zero") + (double)turn),
         (int)number(n, "mat2_zero") - (w->type.dtype == ETC_I8 ? 0 : 128),
-        (int)number(n, "by") * (1 << set->by_shift), (int)set->linear.channels,
-        (int)set->linear.terms, set->linear.add);
+        (int)number(n, "by") * (1 << set->by_shift));
     put(&f->body, "    etc_mcu_matmul(%s, ", function_pointer(f, x));
     put(&f->body, "%s, %s, &g, &q, work);\n", function_pointer(f, w), f->name_of[y->index]);
     use_work(f, 3 * 4 * channels + channels * wide + wide * set->line_bytes + 4);

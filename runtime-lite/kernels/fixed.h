@@ -28,6 +28,9 @@
  *   etc_mcu_run                   converts a run of bytes of x to numbers
  *   etc_mcu_plane                 computes a channel of a depthwise convolution
  *   ETC_MCU_TAPS                  the bytes of EtcMcuBand.taps
+ *   ETC_MCU_TERMS                 the terms of a block of a linear layer's weights, which has four
+ *                                 channels
+ *   etc_mcu_weight                writes a weight to such a block
  *   etc_mcu_linear                computes a linear layer
  *   etc_mcu_larger                keeps the larger of each pair of bytes of two rows
  *   etc_mcu_total                 adds up a run of bytes

@@ -365,25 +365,22 @@ typedef struct EtcMcuMatmul {
     int32_t w_flip;           /* 0x80 if w is uint8 */
     int32_t x_zero, w_zero;   /* x's zero point as linear layers read x; w's for signed bytes */
     int32_t by;               /* the factor of fixed.h */
-    int32_t channels, terms, add; /* the blocks of a linear layer's weights; added to each weight */
 } EtcMcuMatmul;
 
 /* Packs w at `to` as the weights of a linear layer.  Sets start to the initial sum of each
  * column. */
 ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_t *start, int8_t *to)
 {
-    const int32_t block = g->channels * g->terms;
     for (int32_t c = 0; c < g->n; c++, w += g->next) {
         const uint8_t *from = w;
-        int8_t *row = to + ((c / g->channels) * g->channels * g->wide) +
-                      ((c % g->channels) * g->terms);
+        int8_t *block = to + (c / 4 * 4 * g->wide);
         int32_t sum = 0;
-        for (int32_t left = g->k; left > 0; left -= g->terms, row += block) {
-            const int32_t n = etc_min_i32(left, g->terms);
+        for (int32_t left = g->k; left > 0; left -= ETC_MCU_TERMS, block += 4 * ETC_MCU_TERMS) {
+            const int32_t n = etc_min_i32(left, ETC_MCU_TERMS);
             for (int32_t t = 0; t < n; t++, from += g->step) {
                 const int32_t v = (int8_t)(uint8_t)(*from ^ g->w_flip);
                 sum += v;
-                row[t] = (int8_t)(uint8_t)(v + g->add);
+                etc_mcu_weight(block, c % 4, t, v);
             }
         }
         start[c] = ((g->k * g->w_zero) - sum) * g->x_zero;

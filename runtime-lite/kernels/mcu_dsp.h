@@ -3,8 +3,9 @@
  * Weights of a convolution are stored as [channels][k / 4][4], with terms 0, 2, 1, 3 in this order,
  * so that SXTB16 makes pairs of terms of them.  A channel's start is before them and its factor
  * behind them.  A panel is [k / 2][4 pixels][2 numbers of 16 bits].  Weights of a linear layer are
- * [channels / 4][k / 4][4][4]; zeros stand in the place of channels that are missing.  Inner steps
- * are assembly, because gcc 12 hoists loads and then spills registers. */
+ * [channels / 4][k / 4][2 pairs of channels][terms 0, 2, 1, 3][2 channels], with 128 added to those
+ * of the first channel of a pair; zeros stand in the place of channels that are missing.  Inner
+ * steps are assembly, because gcc 12 hoists loads and then spills registers. */
 #ifndef ETC_MCU_DSP_H
 #define ETC_MCU_DSP_H
 
@@ -18,6 +19,7 @@ typedef int16_t EtcMcuPixel;
 #define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 4
 #define ETC_MCU_RUN 2
+#define ETC_MCU_TERMS 4
 #define ETC_MCU_TAPS(g) ((g)->kh * (((g)->kw + 1) / 2) * 4)
 
 ETC_INLINE uint32_t etc_mcu_word(const void *p)
@@ -574,112 +576,134 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
 
 /* -- linear ------------------------------------------------------------------------------------ */
 
-/* Writes the bytes that four sums become, of which each has a factor. */
-ETC_INLINE void etc_mcu_put_each(const int32_t s[4], const int32_t *by, int32_t zero, int8_t *y)
+/* Writes the weight v of a channel and a term to their block. */
+ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int32_t v)
 {
-#if defined(__ARM_FEATURE_DSP)
-    int32_t v;
-#define ETC_MCU_EACH(i)                                                                          \
-    "ldr %[v], [%[by], #(4*" #i ")]\n\tsmmlar %[v], %[s" #i "], %[v], %[zero]\n\t"                \
-    "ssat %[v], #8, %[v]\n\tstrb %[v], [%[y], #" #i "]\n\t"
-    __asm__ volatile(ETC_MCU_EACH(0) ETC_MCU_EACH(1) ETC_MCU_EACH(2) ETC_MCU_EACH(3)
-                     : [v] "=&r"(v)
-                     : [s0] "r"(s[0]), [s1] "r"(s[1]), [s2] "r"(s[2]), [s3] "r"(s[3]),
-                       [by] "r"(by), [zero] "r"(zero), [y] "r"(y)
-                     : "memory");
-#else
-    for (int i = 0; i < 4; i++) {
-        y[i] = etc_mcu_put(s[i], by[i], zero);
-    }
-#endif
+    const int32_t at = (channel / 2 * 8) + (term % 2 * 4) + (term / 2 * 2) + (channel % 2);
+    block[at] = (int8_t)(uint8_t)(((channel % 2) == 0) ? (v + 128) : v);
 }
 
-ETC_INLINE void etc_mcu_load_4(const int32_t *from, int32_t s[4])
-{
-#if defined(__ARM_FEATURE_DSP)
-    __asm__("ldrd %0, %1, [%4]\n\tldrd %2, %3, [%4, #8]"
-            : "=&r"(s[0]), "=&r"(s[1]), "=&r"(s[2]), "=&r"(s[3])
-            : "r"(from), "m"(*(const int32_t (*)[4])from));
-#else
-    __builtin_memcpy(s, from, 16);
-#endif
-}
+/* A row of a linear layer, as the code of its loop reads it. */
+typedef struct EtcMcuLine {
+    const int32_t *start; /* of the next four outputs */
+    int32_t turn;         /* 128 times the sum of the row */
+    const uint32_t *x;
+    int32_t k;
+    const int32_t *by;
+    int32_t zero;
+    const int8_t *end; /* of the outputs */
+} EtcMcuLine;
 
-/* Adds k terms to the sums of four outputs.  Returns the end of their weights.  It enters a loop
- * over two steps at the second one if the number of steps is odd. */
-ETC_INLINE const int8_t *etc_mcu_dots(const uint32_t *x, const int8_t *w, int32_t k, int32_t s[4])
-{
 #if defined(ETC_MCU_WIDE_STEP)
-    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    uint32_t u, v, e, a, b;
-#define ETC_MCU_DOT(w, s)                                                                        \
-    "sxtb16 %[e], %[" #w "], ror #8\n\tsxtb16 %[" #w "], %[" #w "]\n\t"                           \
-    "smlad %[" #s "], %[b], %[e], %[" #s "]\n\tsmlad %[" #s "], %[a], %[" #w "], %[" #s "]\n\t"
+#define ETC_MCU_BOTH(x, w, s, t)                                                                 \
+    "smlad %[" #s "], %[" #x "], %[" #w "], %[" #s "]\n\tsxtb16 %[" #w "], %[" #w "], ror #8\n\t"  \
+    "smlad %[" #t "], %[" #x "], %[" #w "], %[" #t "]\n\t"
 #define ETC_MCU_DOTS                                                                             \
     "ldrd %[a], %[b], [%[x]], #8\n\tldrd %[u], %[v], [%[w]], #16\n\t"                            \
-    ETC_MCU_DOT(u, s0) ETC_MCU_DOT(v, s1) "ldrd %[u], %[v], [%[w], #-8]\n\t"                    \
-    ETC_MCU_DOT(u, s2) ETC_MCU_DOT(v, s3)
-    __asm__("lsls %[u], %[n], #29\n\tbmi 2f\n"
-            "1: " ETC_MCU_DOTS "\n2: " ETC_MCU_DOTS "subs %[n], #8\n\tbgt 1b\n"
-            : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
-              [n] "+r"(k), [u] "=&r"(u), [v] "=&r"(v), [e] "=&r"(e), [a] "=&r"(a), [b] "=&r"(b)
-            :
-            : "cc", "memory");
-    s[0] = s0;
-    s[1] = s1;
-    s[2] = s2;
-    s[3] = s3;
+    ETC_MCU_BOTH(a, u, s0, s1) ETC_MCU_BOTH(b, v, s0, s1) "ldrd %[u], %[v], [%[w], #-8]\n\t"    \
+    ETC_MCU_BOTH(a, u, s2, s3) ETC_MCU_BOTH(b, v, s2, s3)
+#define ETC_MCU_TWO(s, t)                                                                        \
+    "ldrd %[a], %[b], [%[u]], #8\n\tsmmlar %[" #s "], %[" #s "], %[a], %[x]\n\t"          \
+    "smmlar %[" #t "], %[" #t "], %[b], %[x]\n\tssat %[" #s "], #8, %[" #s "]\n\t"                \
+    "ssat %[" #t "], #8, %[" #t "]\n\tstrb %[" #s "], [%[to]], #1\n\tstrb %[" #t "], [%[to]], #1\n\t"
+#endif
+
+/* Computes outputs of a row, four at a time, until `to` is p->end.  Returns the end of their
+ * weights.
+ * The weights of the first output of a pair are those that are stored, from 0 to 255.  Read as 16
+ * bits, two weights are the second one times 256 plus the first one.  So a word adds two terms of
+ * both to one sum, from which the sum of the second output is subtracted at the end; all is modulo
+ * 2^32.  The loop over two steps is entered at the second one if the number of steps is odd. */
+ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, EtcMcuLine *p, int8_t *to)
+{
+#if defined(ETC_MCU_WIDE_STEP)
+    int32_t s0, s1, s2, s3, n;
+    uint32_t u, v, a, b, x;
+    __asm__ volatile(
+        "1: ldr %[u], [%[p]]\n\tldrd %[v], %[x], [%[p], #4]\n\tldr %[n], [%[p], #12]\n\t"
+        "ldrd %[s0], %[s1], [%[u]], #8\n\tldrd %[s2], %[s3], [%[u]], #8\n\tstr %[u], [%[p]]\n\t"
+        "sub %[s0], %[v]\n\tsub %[s2], %[v]\n\tlsls %[v], %[n], #29\n\t"
+        "add %[s0], %[s0], %[s1], lsl #8\n\tadd %[s2], %[s2], %[s3], lsl #8\n\tbmi 3f\n"
+        "2: " ETC_MCU_DOTS "\n3: " ETC_MCU_DOTS "subs %[n], #8\n\tbgt 2b\n\t"
+        "sub %[s0], %[s0], %[s1], lsl #8\n\tsub %[s2], %[s2], %[s3], lsl #8\n\t"
+        "ldrd %[u], %[x], [%[p], #16]\n\t" ETC_MCU_TWO(s0, s1) ETC_MCU_TWO(s2, s3)
+        "str %[u], [%[p], #16]\n\tldr %[v], [%[p], #24]\n\tcmp %[to], %[v]\n\tblo 1b\n"
+        : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [w] "+r"(w),
+          [to] "+r"(to), [x] "=&r"(x), [n] "=&r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a),
+          [b] "=&r"(b)
+        : [p] "r"(p)
+        : "cc", "memory");
 #else
-    for (const int8_t *const end = w + (4 * k); w < end; x += 2) {
-        const int16_t *h = (const int16_t *)(const void *)x;
-        for (int i = 0; i < 16; i++, w++) { /* x has terms 0, 2, 1, 3 */
-            s[i / 4] += h[((i & 1) * 2) + ((i & 3) >> 1)] * *w;
+    for (; to < p->end; p->start += 4, p->by += 4, to += 4) {
+        int32_t s[4] = {p->start[0] - p->turn, p->start[1], p->start[2] - p->turn, p->start[3]};
+        const int16_t *x = (const int16_t *)(const void *)p->x;
+        for (const int8_t *const end = w + (4 * p->k); w < end; x += 4) {
+            for (int i = 0; i < 16; i += 2, w += 2) {
+                const int at = i / 8 * 2;
+                s[at] += x[(i / 2) % 4] * (uint8_t)w[0];
+                s[at + 1] += x[(i / 2) % 4] * w[1];
+            }
+        }
+        for (int i = 0; i < 4; i++) {
+            to[i] = etc_mcu_put(s[i], p->by[i], p->zero);
         }
     }
 #endif
     return w;
 }
 
-/* Computes m outputs of a linear layer from a row of k numbers, four at a time.  If there are fewer
- * than four, they go by way of `some`. */
-ETC_INLINE void etc_mcu_outputs(const uint32_t *x, const int8_t *w, int32_t k, int32_t m,
-                                const EtcMcu *q, int8_t *to)
+/* Writes a word of x as two pairs of numbers.  Returns sum plus these numbers. */
+ETC_INLINE int32_t etc_mcu_pairs(uint32_t v, uint32_t *to, int32_t sum)
 {
-    const int32_t *start = q->start, *by = q->by, zero = q->zero;
-    int8_t some[4];
-    for (int32_t left = m; left > 0; left -= 4, start += 4, by += 4, to += 4) {
-        int8_t *const at = (left < 4) ? some : to;
-        int32_t s[4];
-        etc_mcu_load_4(start, s);
-        w = etc_mcu_dots(x, w, k, s);
-        etc_mcu_put_each(s, by, zero, at);
-        for (int32_t i = 0; (left < 4) && (i < left); i++) {
-            to[i] = some[i];
-        }
-    }
+    to[0] = etc_mcu_even(v);
+    to[1] = etc_mcu_odd(v);
+    return etc_mcu_pair(to[1], 0x10001, etc_mcu_pair(to[0], 0x10001, sum));
 }
 
-/* Computes a linear layer from x[rows][n_k] to y[rows][m].  Weights are stored as those of a
- * convolution.  k is n_k, rounded up to a multiple of 4.  work: 2 * k bytes. */
+/* Writes n bytes of x as pairs of numbers, with zeros up to a multiple of 4.  Returns their sum. */
+ETC_INLINE int32_t etc_mcu_line(const uint8_t *x, int32_t n, uint32_t flip, uint32_t *to)
+{
+    const uint8_t *const end = x + (n / 4 * 4);
+    int32_t sum = 0;
+    for (; x < end; x += 4, to += 2) {
+        sum = etc_mcu_pairs(etc_mcu_word(x) ^ flip, to, sum);
+    }
+    if ((n % 4) != 0) {
+        uint32_t v = flip;
+        __builtin_memcpy(&v, x, (size_t)(n % 4));
+        sum = etc_mcu_pairs(v ^ flip, to, sum);
+    }
+    return sum;
+}
+
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  k is n_k, rounded up to a multiple of
+ * 4.  work: 2 * k bytes.  The last outputs, if they are fewer than four, go by way of `some`. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
 {
+    const uint8_t *from = (const uint8_t *)x;
     int8_t *to = (int8_t *)y;
-    for (int32_t r = 0; r < rows; r++, to += m) {
-        const uint8_t *from = (const uint8_t *)x + (r * n_k);
-        uint32_t *pair = (uint32_t *)work;
-        for (int32_t i = 0; i < n_k; i += 4) {
-            uint32_t v = 0;
-            if ((i + 4) <= n_k) {
-                v = etc_mcu_word(from + i);
-            } else {
-                __builtin_memcpy(&v, from + i, (size_t)(n_k - i));
-            }
-            v ^= q->x_flip;
-            *pair++ = etc_mcu_even(v);
-            *pair++ = etc_mcu_odd(v);
+    const int32_t rest = m % 4;
+    for (int32_t r = 0; r < rows; r++, from += n_k, to += m) {
+        const int32_t sum = etc_mcu_line(from, n_k, q->x_flip, (uint32_t *)work);
+        EtcMcuLine line = {q->start, 128 * sum, (uint32_t *)work, k, q->by, q->zero, to + m - rest};
+        const int8_t *w = weights;
+        int8_t some[4], *at = to;
+        if (m < 4) {
+            at = some;
+            line.end = some + 4;
         }
-        etc_mcu_outputs((const uint32_t *)work, weights, k, m, q, to);
+        for (;;) {
+            w = etc_mcu_outputs(w, &line, at);
+            if ((rest == 0) || (at == some)) {
+                break;
+            }
+            at = some;
+            line.end = some + 4;
+        }
+        for (int32_t i = 0; i < rest; i++) {
+            to[m - rest + i] = some[i];
+        }
     }
     etc_mcu_finish((uint8_t *)y, rows * m, q);
 }

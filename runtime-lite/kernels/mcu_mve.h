@@ -21,6 +21,7 @@
 #define ETC_MCU_BY_4 1
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
+#define ETC_MCU_TERMS 16
 #define ETC_MCU_TAPS(g) (((g)->wide > 0) ? ((((g)->wide * etc_mcu_pitch(g)) + 32) * 4) : 0)
 
 typedef int8_t EtcMcuPixel;
@@ -480,6 +481,12 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
     }
 #endif
     return s;
+}
+
+/* Writes the weight v of a channel and a term to their block. */
+ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int32_t v)
+{
+    block[(channel * 16) + term] = (int8_t)v;
 }
 
 /* Computes m outputs of a linear layer from a row of k bytes, four at a time. */

@@ -16,6 +16,7 @@ typedef uint8_t EtcMcuPixel;
 #define ETC_MCU_BY_4 0
 #define ETC_MCU_SLOT 1
 #define ETC_MCU_RUN 1
+#define ETC_MCU_TERMS 1
 #define ETC_MCU_TAPS(g) 0
 
 ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
@@ -257,6 +258,12 @@ ETC_INLINE void etc_mcu_larger(const int8_t *x, int32_t n, int8_t *y)
     for (const int8_t *const end = x + n; x < end; x++, y++) {
         *y = (*x > *y) ? *x : *y;
     }
+}
+
+/* Writes the weight v of a channel and a term to their block. */
+ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int32_t v)
+{
+    block[channel + (4 * term)] = (int8_t)(uint8_t)(v + 128);
 }
 
 /* Writes the sums of four outputs to s.  Returns the end of their weights, to which 128 was added.
