@@ -494,29 +494,26 @@ ETC_INLINE void etc_mcu_outputs(const int8_t *x, const int8_t *w, int32_t k, int
                                 const EtcMcu *q, int8_t *to)
 {
     const int32_t *start = q->start, *by = q->by;
-#if defined(__ARM_FEATURE_MVE)
+#if defined(ETC_MCU_WIDE_STEP)
     const int32x4_t zero = vdupq_n_s32(q->zero);
-    const int32_t steps = k / 16;
-    for (int32_t left = m; left > 0; left -= 4) {
-        const int8_t *at = x;
-        int32_t s0, s1, s2, s3;
-        __asm__ volatile(
-            "ldrd %[s0], %[s1], [%[start]], #16\n\tldrd %[s2], %[s3], [%[start], #-8]\n\t"
-            "dls lr, %[n]\n"
-            "2: vldrb.8 q0, [%[x]], #16\n\t"
-            "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], q0, q1\n\t"
-            "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], q0, q2\n\t"
-            "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], q0, q3\n\t"
-            "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], q0, q1\n\tle lr, 2b\n\t"
-            "vmov q0[2], q0[0], %[s0], %[s2]\n\tvmov q0[3], q0[1], %[s1], %[s3]\n\t"
-            "vldrw.32 q1, [%[by]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
-            "vadd.i32 q0, q0, %q[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
-            "vctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]], #4\n\t"
-            : [w] "+r"(w), [x] "+r"(at), [start] "+r"(start), [by] "+r"(by), [to] "+l"(to),
-              [s0] "=&Te"(s0), [s1] "=&Te"(s1), [s2] "=&Te"(s2), [s3] "=&Te"(s3)
-            : [n] "r"(steps), [left] "r"(left), [zero] "t"(zero)
-            : "q0", "q1", "q2", "q3", "lr", "memory");
-    }
+    int32_t s0, s1, s2, s3;
+    __asm__ volatile(
+        "1: ldrd %[s0], %[s1], [%[start]], #16\n\t"
+        "ldrd %[s2], %[s3], [%[start], #-8]\n\tdls lr, %[n]\n"
+        "2: vldrb.8 q0, [%[x]], #16\n\t"
+        "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], q0, q1\n\t"
+        "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], q0, q2\n\t"
+        "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], q0, q3\n\t"
+        "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], q0, q1\n\tle lr, 2b\n\t"
+        "vmov q0[2], q0[0], %[s0], %[s2]\n\tvmov q0[3], q0[1], %[s1], %[s3]\n\t"
+        "vldrw.32 q1, [%[by]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
+        "vadd.i32 q0, q0, %q[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
+        "vctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]], #4\n\t"
+        "sub %[x], %[x], %[n], lsl #4\n\tsubs %[left], #4\n\tbgt 1b\n"
+        : [w] "+r"(w), [x] "+r"(x), [start] "+r"(start), [by] "+r"(by), [to] "+l"(to),
+          [s0] "=&Te"(s0), [s1] "=&Te"(s1), [s2] "=&Te"(s2), [s3] "=&Te"(s3), [left] "+r"(m)
+        : [n] "r"(k / 16), [zero] "t"(zero)
+        : "q0", "q1", "q2", "q3", "lr", "cc", "memory");
 #else
     for (int32_t c = 0; c < m; c++) {
         const int8_t *row = w + ((c / 4) * 4 * k) + ((c % 4) * 16);
