@@ -8,8 +8,8 @@
  *   y = v, or v / scale of y, clamped, rounded half to even, plus the zero point of y
  *
  * The second line is the quantization of quantize.h.  Padding equals the zero point of x, so it
- * adds 0.  Weights have zero point 0 and the model's layout, [channel][k]; k is at most
- * ETC_INTEGER_K, so that no sum overflows 32 bits.
+ * adds 0.  Weights have zero point 0.  Their layout is that of the model, [channel][k], or in C that of
+ * ETC_IN_QUADS; k is at most ETC_INTEGER_K, so that no sum overflows 32 bits.
  */
 #ifndef ETC_INTEGER_H
 #define ETC_INTEGER_H
