@@ -187,13 +187,14 @@ static void put_conv(Function *f, const Value *y, const Conv *c, Dim images, Cla
 static const char conv_fields[] =
     "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, form, planes";
 
-/* Returns whether the weights are stored in quads of input channels.  It pays if most of the four
- * exist. */
+/* Returns whether the weights are stored in quads of input channels: for x86 CPUs that add four
+ * products of bytes at once, if most of the four exist. */
 static bool conv_is_in_quads(Function *f, const Conv *c)
 {
     const Type w = c->w->type;
+    const Target *t = f->e->target;
     const int64_t ic = type_is_static(w) ? w.dim[1].value : 0;
-    return !f->e->target->mcu && !c->is_transposed && type_numel(w) > w.dim[0].value * ic &&
+    return (t->has_variants || t->is_for_bytes) && !c->is_transposed && type_numel(w) > w.dim[0].value * ic &&
            (ic + 3) / 4 * 12 <= ic * 4 && constant_bytes_of(f->e, c->w, ETC_I8) &&
            f->e->n_readers[c->w->state->storage] == 1;
 }

@@ -178,7 +178,7 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
         __builtin_prefetch(ahead + (mr * k), 0, 2);
         etc_integer_add(panel, w + k, t->w_row, mr, nv, acc);
     }
-    for (; (k + (4 * t->n_rows)) <= t->n_k; panel += t->row) {
+    for (; ETC_QUADS && ((k + (4 * t->n_rows)) <= t->n_k); panel += t->row) {
         for (int64_t p = 0; p < t->n_rows; p++, k += 4) {
             __builtin_prefetch(ahead + (mr * k), 0, 2);
             etc_integer_add(panel + t->offset[p], w + k, t->w_row, mr, nv, acc);
@@ -193,7 +193,7 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
         }
         etc_integer_add(panel, word, sizeof word[0], mr, nv, acc);
     }
-    if (t->bytes != NULL) {
+    if (ETC_QUADS && (t->bytes != NULL)) {
         etc_integer_to_bytes(t->bytes, i, c, mr, nv, acc);
     } else {
         etc_integer_to(t, sums, mr, nv, acc);
@@ -349,7 +349,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
     uint32_t *panel = (uint32_t *)work;
     EtcToBytes bytes;
     EtcIntegerBlock t = {w, depth, panel, 0, 1, &none, NULL, 0, 0, 0, 1, NULL, 0, NULL};
-    if ((ETC_TERMS == 4) && fits && (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) {
+    if (ETC_QUADS && fits && (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) {
         bytes.y_plane = g->y_plane;
         t.bytes = &bytes;
     }
