@@ -157,6 +157,7 @@ static bool set_parameters(Fold *f, Node *n, const Weighted *t, Value *w, Value 
 /* Folds the norm, factor or term into the product that makes x. */
 static bool fold_into(Fold *f, Node *n, Value *x, const Weighted *t, const Affine *a)
 {
+    assert(x->index < f->r.first_new);
     Value *b = new_bias(f, t->bias, a);
     Value *w = a->is_term ? t->w : scaled_weight(f, t->w, a, t->w_axis);
     f->shared[x->index] = !value_is_read_once(&f->uses, n->out[0]);
