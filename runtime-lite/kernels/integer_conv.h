@@ -175,7 +175,9 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
 #endif
     const int8_t *ahead = w + (mr * t->w_row); /* the weights of the tile after this */
     for (; (t->n_rows == 1) && ((k + 4) <= t->n_k); k += 4, panel += t->row) {
-        __builtin_prefetch(ahead + (mr * k), 0, 2);
+        if (ETC_QUADS) {
+            __builtin_prefetch(ahead + (mr * k), 0, 2);
+        }
         etc_integer_add(panel, w + k, t->w_row, mr, nv, acc);
     }
     for (; ETC_QUADS && ((k + (4 * t->n_rows)) <= t->n_k); panel += t->row) {
@@ -274,7 +276,12 @@ ETC_INLINE void etc_wide_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WID
     EtcI acc[16][4];
     etc_integer_from(t, sums, i, mr, nv, (t->is_first != 0) && (k == 0), acc);
     for (int64_t b = 0; b < n; b += 2) {
-        etc_integer_add(panel, &wide[0][b], sizeof wide[0], mr, nv, acc);
+        uint32_t word[16]; /* registers */
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            word[r] = *(const EtcWord *)(const void *)&wide[r][b];
+        }
+        etc_integer_add(panel, word, sizeof word[0], mr, nv, acc);
         panel += t->width;
     }
     etc_integer_to(t, sums, mr, nv, acc);

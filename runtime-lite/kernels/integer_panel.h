@@ -51,8 +51,9 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
     }
 }
 
-/* The place of a term: its channel, and its row and column in the kernel. */
+/* The place of a term: its channel, the plane of that, and its row and column in the kernel. */
 typedef struct EtcTap {
+    const uint8_t *plane;
     int64_t channel, ky, kx;
 } EtcTap;
 
@@ -63,23 +64,28 @@ ETC_INLINE int64_t etc_integer_depth(const EtcConv *g)
 }
 
 /* Returns the place of weight k of a channel. */
-ETC_INLINE EtcTap etc_tap_at(const EtcConv *g, int64_t k)
+ETC_INLINE EtcTap etc_tap_at(const uint8_t *x, const EtcConv *g, int64_t k)
 {
     const int64_t taps = g->kh * g->kw, four = (g->form == ETC_IN_QUADS) ? 4 : 1;
-    const int64_t at = (k / four) % taps;
-    const EtcTap t = {(k / (four * taps) * four) + (k % four), at / g->kw, at % g->kw};
+    const int64_t channel = (k / (four * taps) * four) + (k % four), at = (k / four) % taps;
+    const EtcTap t = {x + (channel * g->x_plane), channel, at / g->kw, at % g->kw};
     return t;
 }
 
-/* Moves to the next weight of the channel. */
+/* Moves to the next weight of the channel.  Those of a quad's channels are side by side. */
 ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
 {
-    const int64_t four = (g->form == ETC_IN_QUADS) ? 4 : 1;
-    t->channel++;
-    if ((t->channel & (four - 1)) != 0) {
-        return;
+    int64_t step = 1;
+    if (g->form == ETC_IN_QUADS) {
+        t->channel++;
+        t->plane += g->x_plane;
+        if ((t->channel & 3) != 0) {
+            return;
+        }
+        t->channel -= 4;
+        t->plane -= 4 * g->x_plane;
+        step = 4;
     }
-    t->channel -= four;
     t->kx++;
     if (t->kx == g->kw) {
         t->kx = 0;
@@ -87,33 +93,34 @@ ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
     }
     if (t->ky == g->kh) {
         t->ky = 0;
-        t->channel += four;
+        t->channel += step;
+        t->plane += step * g->x_plane;
     }
 }
 
 /* Copies one term of the pixels in the runs. */
-ETC_INLINE void etc_byte_taps(const uint8_t *plane, const EtcTap *t, const EtcConv *g,
-                              const EtcRun *run, int n_runs, uint8_t pad, uint8_t *line)
+ETC_INLINE void etc_byte_taps(const EtcTap *t, const EtcConv *g, const EtcRun *run, int n_runs,
+                              uint8_t pad, uint8_t *line)
 {
     for (int r = 0; r < n_runs; r++) {
         const int64_t iy = run[r].iy + (t->ky * g->dh);
         const int is_inside = (iy >= 0) && (iy < g->ih);
-        etc_byte_line(is_inside ? (plane + (iy * g->iw)) : plane, is_inside ? g->iw : 0,
+        etc_byte_line(is_inside ? (t->plane + (iy * g->iw)) : t->plane, is_inside ? g->iw : 0,
                       run[r].ix + (t->kx * g->dw), g->sw, pad, line + run[r].column, run[r].n);
     }
 }
 
 /* Copies one term of n pixels, which begin at the first run, if x and y have equally wide rows and
  * the stride is 1.  Then the pixels are one run of x, apart from columns outside its rows. */
-ETC_INLINE void etc_byte_shift(const uint8_t *plane, const EtcTap *t, const EtcConv *g,
-                               const EtcRun *run, int64_t n, uint8_t pad, uint8_t *line)
+ETC_INLINE void etc_byte_shift(const EtcTap *t, const EtcConv *g, const EtcRun *run, int64_t n,
+                               uint8_t pad, uint8_t *line)
 {
     const int64_t dx = (t->kx * g->dw) - g->pw;
     const int64_t at = ((run->iy + (t->ky * g->dh)) * g->iw) + run->ix + (t->kx * g->dw);
     const int64_t from = etc_min_i64(etc_max_i64(-at, 0), n);
     const int64_t to = etc_min_i64(etc_max_i64((g->ih * g->iw) - at, from), n);
     etc_byte_fill(line, pad, from);
-    etc_byte_copy(plane + at + from, line + from, to - from);
+    etc_byte_copy(t->plane + at + from, line + from, to - from);
     etc_byte_fill(line + to, pad, n - to);
     const int64_t first = etc_max_i64((dx < 0) ? 0 : (g->iw - dx), 0);
     const int64_t last = etc_min_i64((dx < 0) ? -dx : g->iw, g->iw);
@@ -141,22 +148,22 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0
     for (int t = 0; t < ETC_TERMS; t++) { /* zeros fill up the last vector */
         __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
     }
-    EtcTap tap = etc_tap_at(g, k0);
+    EtcTap tap = etc_tap_at(x, g, k0);
     for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
-        for (int64_t t = 0; t < ETC_TERMS; t++, etc_tap_next(&tap, g)) {
-            const uint8_t *plane = x + (tap.channel * g->x_plane);
+        for (int64_t t = 0; t < ETC_TERMS; t++) {
             line[t] = bytes[t];
             if (((k + t) >= n_k) || (tap.channel >= g->ic)) { /* w is 0 there */
                 __builtin_memset(bytes[t], 0, (size_t)width);
             } else if (is_1x1 && (n == width)) {
-                line[t] = plane + j;
+                line[t] = tap.plane + j;
             } else if (is_1x1) {
-                etc_byte_copy(plane + j, bytes[t], n);
+                etc_byte_copy(tap.plane + j, bytes[t], n);
             } else if (is_even) {
-                etc_byte_shift(plane, &tap, g, run, n, pad, bytes[t]);
+                etc_byte_shift(&tap, g, run, n, pad, bytes[t]);
             } else {
-                etc_byte_taps(plane, &tap, g, run, n_runs, pad, bytes[t]);
+                etc_byte_taps(&tap, g, run, n_runs, pad, bytes[t]);
             }
+            etc_tap_next(&tap, g);
         }
         etc_interleave(line, width, flip, panel + ((k / ETC_TERMS) * width));
     }
