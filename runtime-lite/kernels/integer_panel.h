@@ -183,6 +183,7 @@ typedef struct EtcQuads {
     int64_t count;              /* quads of channels */
     int64_t down, across;       /* the phases of rows and columns that taps read */
     int64_t pitch, under, size; /* words from row to row; rows and words of a picture */
+    int64_t shared;             /* words of the border that two rows share */
     int64_t width;              /* words of the band's output rows, whole vectors */
     int64_t offset[ETC_QUAD_TAPS];
 } EtcQuads;
@@ -194,15 +195,15 @@ ETC_INLINE int64_t etc_quads_of(const EtcConv *g, int64_t rows, EtcQuads *b)
 {
     const int64_t last_y = (g->kh - 1) * g->dh, last_x = (g->kw - 1) * g->dw;
     const int64_t right = g->ow + last_x - g->pw - g->iw; /* columns of the border, if positive */
-    const int64_t shared = (g->sw == 1) ? etc_max_i64(etc_min_i64(g->pw, right), 0) : 0;
+    b->shared = (g->sw == 1) ? etc_max_i64(etc_min_i64(g->pw, right), 0) : 0;
     b->count = (g->ic + 3) / 4;
     b->down = etc_min_i64(g->sh, last_y + 1);
     b->across = etc_min_i64(g->sw, last_x + 1);
-    b->pitch = g->ow + (last_x / g->sw) - shared;
+    b->pitch = g->ow + (last_x / g->sw) - b->shared;
     b->under = rows + (last_y / g->sh);
     b->size = b->under * b->pitch;
     b->width = ((((rows - 1) * b->pitch) + g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
-    return (b->count * b->down * b->across * b->size) + shared + ETC_LANES;
+    return (b->count * b->down * b->across * b->size) + b->shared + ETC_LANES;
 }
 
 /* Sets the offsets of the taps, once the sizes are set. */
@@ -315,7 +316,7 @@ ETC_OUTLINE void etc_quads_pack(const uint8_t *x, const EtcConv *g, int64_t oy, 
         }
         etc_quads_inside(x + (c * g->x_plane), g->ic - c, top, g, b, flip, border, to);
     }
-    etc_fill_words(to, border, etc_min_i64(g->pw, ETC_LANES)); /* what the last row shares */
+    etc_fill_words(to, border, b->shared); /* no row follows the last */
 }
 
 #endif

@@ -426,15 +426,8 @@ static void hash_quads(const char *name, EtcConv g, int is_signed, int is_float)
     }
 }
 
-static void hash_integers(void)
+static void hash_integer_convs(void)
 {
-    static int32_t sums[37];
-    const EtcIntegerLinear linear = {5, 37, 259};
-    const double scale[5] = {0.1, 0.3, 1e-3, 7.0, 0.03};
-    const int64_t zero[5] = {-128, 127, 0, 5, -77};
-    const EtcInteger rows = {sums, in_b, NULL, scale, zero, ETC_Q_F64, ETC_Q_I64, 1, 1,
-                             0, -1e30f, 1e30f, 1, 0.0f, 0, 0, 0};
-    const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
     const EtcConv dense = {2, 1, 21, 13, 17, 19, 13, 17,          3, 3, 1,
                            1, 1, 1,  1,  1,  0,  0,  ETC_FORWARD, 0, 0};
     const EtcConv strided = {1, 2, 3, 21, 23, 5, 9, 10,          5, 4, 2,
@@ -459,10 +452,10 @@ static void hash_integers(void)
                           3, 1, 2, 1, 1,   0, 0, ETC_FORWARD, 0, 0};
     const EtcConv tall = {1, 1, 2, 300, 2, 6, 300, 2,           1, 1, 1,
                           1, 0, 0, 1,   1, 0, 0,   ETC_FORWARD, 0, 0};
-    const EtcPool mean = {3, 15, 23, 8, 12, 5, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
-    const EtcPool all = {30, 1, 77, 1, 1, 1, 77, 1, 77, 0, 0, 1, 1, 0, 1, 0};
-    const EtcPool broad = {2, 9, 1400, 4, 150, 3, 301, 2, 5, 1, 150, 2, 2, 0, 0, 0};
-    const EtcMean points = {1, -9, 1.7f, 3, -120, 127};
+    const EtcConv far = {1, 1, 5, 6, 30, 3, 6, 30,          1, 41, 1,
+                         1, 0, 20, 1, 1, 0,  0, ETC_FORWARD, 0, 0};
+    const EtcConv dilated = {1, 1, 8, 40, 26, 3, 40, 26,         3,  3, 1,
+                             1, 18, 18, 18, 18, 0, 0, ETC_FORWARD, 0, 0};
     for (int i = 0; i < 4; i++) {
         hash_integer("integer few terms", few, i & 1, i & 2);
         hash_integer("integer many rows", tall, i & 1, i & 2);
@@ -480,7 +473,24 @@ static void hash_integers(void)
         hash_quads("integer strided in quads", strided, i & 1, i & 2);
         hash_quads("integer deep in quads", deep, i & 1, i & 2);
         hash_quads("integer wide in quads", wide, i & 1, i & 2);
+        hash_quads("integer far in quads", far, i & 1, i & 2);
+        hash_quads("integer dilated in quads", dilated, i & 1, i & 2);
     }
+}
+
+static void hash_integers(void)
+{
+    static int32_t sums[37];
+    const EtcIntegerLinear linear = {5, 37, 259};
+    const double scale[5] = {0.1, 0.3, 1e-3, 7.0, 0.03};
+    const int64_t zero[5] = {-128, 127, 0, 5, -77};
+    const EtcInteger rows = {sums, in_b, NULL, scale, zero, ETC_Q_F64, ETC_Q_I64, 1, 1,
+                             0, -1e30f, 1e30f, 1, 0.0f, 0, 0, 0};
+    const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
+    const EtcPool mean = {3, 15, 23, 8, 12, 5, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
+    const EtcPool all = {30, 1, 77, 1, 1, 1, 77, 1, 77, 0, 0, 1, 1, 0, 1, 0};
+    const EtcPool broad = {2, 9, 1400, 4, 150, 3, 301, 2, 5, 1, 150, 2, 2, 0, 0, 0};
+    const EtcMean points = {1, -9, 1.7f, 3, -120, 127};
     memset(sums, 0, sizeof sums);
     for (int64_t i = 0; i < (37 * 259); i++) {
         sums[i / 259] += ((const int8_t *)in_w)[i];
@@ -528,6 +538,7 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_integer_convs();
     hash_integers();
     hash_packed();
     hash_streams();
@@ -542,6 +553,7 @@ int main(void)
     hash_pointwise();
     hash_convs();
     hash_matmuls();
+    hash_integer_convs();
     hash_integers();
     hash_packed();
     hash_streams();
