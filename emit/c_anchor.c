@@ -194,8 +194,9 @@ static bool conv_is_in_quads(Function *f, const Conv *c)
     const Type w = c->w->type;
     const Target *t = f->e->target;
     const int64_t ic = type_is_static(w) ? w.dim[1].value : 0;
-    return (t->has_variants || t->is_for_bytes) && !c->is_transposed && type_numel(w) > w.dim[0].value * ic &&
-           (ic + 3) / 4 * 12 <= ic * 4 && constant_bytes_of(f->e, c->w, ETC_I8) &&
+    return (t->has_variants || t->is_for_bytes) && !c->is_transposed &&
+           type_numel(w) > w.dim[0].value * ic && (ic + 3) / 4 * 12 <= ic * 4 &&
+           constant_bytes_of(f->e, c->w, ETC_I8) &&
            f->e->n_readers[c->w->state->storage] == 1;
 }
 

@@ -151,6 +151,26 @@ ETC_INLINE int etc_bytes_of(const EtcInteger *q, float by, int64_t channel, EtcB
     return ((scale - scale) == 0.0f) && ((bias - bias) == 0.0f);
 }
 
+/* Returns whether scales and biases of `count` channels, from `channel` on, are numbers, so that
+ * EtcBytesOf can convert their sums. */
+ETC_INLINE int etc_are_numbers(const EtcInteger *q, int64_t channel, int64_t count)
+{
+    const float by = etc_x_scale(q, 0);
+    int all = 1;
+    for (int64_t c = channel; c < (channel + count); c++) {
+        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
+        all &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
+    }
+    return all;
+}
+
+/* Returns sums as outputs less y's zero point, plus the bits of 1.5 * 2^23. */
+ETC_INLINE EtcI etc_integer_low(EtcI sum, EtcF scale, EtcF bias, EtcF inverse, EtcF lo, EtcF hi)
+{
+    const EtcF by = ((__builtin_convertvector(sum, EtcF) * scale) + bias) * inverse;
+    return (EtcI)(etc_within(by, lo, hi) + etc_splat(12582912.0f));
+}
+
 /* Converts n vectors of sums to bytes, n at most ETC_PUT_VECTORS, and stores them. */
 ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const EtcBytesOf *f)
 {
@@ -158,8 +178,7 @@ ETC_INLINE void etc_integer_bytes(const int32_t *sum, int n, uint8_t *y, const E
     ETC_UNROLL
     for (int i = 0; i < ETC_PUT_VECTORS; i++) {
         const EtcI s = *(const EtcIAnywhere *)(sum + ((i % n) * ETC_LANES));
-        const EtcF by = ((__builtin_convertvector(s, EtcF) * f->scale) + f->bias) * f->inverse;
-        v[i] = (EtcI)(etc_within(by, f->lo, f->hi) + etc_splat(12582912.0f));
+        v[i] = etc_integer_low(s, f->scale, f->bias, f->inverse, f->lo, f->hi);
     }
     etc_put_bytes(y, n, v, f->y_zero);
 }

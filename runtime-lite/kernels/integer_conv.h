@@ -113,8 +113,7 @@ ETC_INLINE void etc_integer_to_bytes(const EtcToBytes *b, int64_t i, int64_t c, 
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const int64_t n = b->n - c - (v * ETC_LANES);
-            const EtcF of = ((__builtin_convertvector(acc[r][v], EtcF) * scale) + bias) * inverse;
-            const EtcI low = (EtcI)(etc_within(of, lo, hi) + etc_splat(12582912.0f)) + zero;
+            const EtcI low = etc_integer_low(acc[r][v], scale, bias, inverse, lo, hi) + zero;
             if (n > 0) {
                 etc_store_low(y + (v * ETC_LANES), n, low);
             }
@@ -140,11 +139,6 @@ ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t cou
 {
     EtcBytesOf one;
     const float by = etc_x_scale(q, 0);
-    int is_finite = q->is_float == 0;
-    for (int64_t c = channel; c < (channel + count); c++) {
-        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
-        is_finite &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
-    }
     (void)etc_bytes_of(q, by, channel, &one);
     b->scales = q->scales + channel;
     b->bias = (q->bias != NULL) ? (q->bias + channel) : NULL;
@@ -153,7 +147,7 @@ ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t cou
     b->lo = one.lo;
     b->hi = one.hi;
     b->y_zero = q->y_zero - 0x4b400000; /* the bits of 1.5 * 2^23 */
-    return is_finite;
+    return (q->is_float == 0) && (etc_are_numbers(q, channel, count) != 0);
 }
 
 /* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of the weights,

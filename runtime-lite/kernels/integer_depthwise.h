@@ -353,9 +353,8 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                     sum = etc_dot(sum, line[k][t], etc_splat_i32((int32_t)c->w[(k * words) + t]));
                 }
             }
-            const EtcF by = ((__builtin_convertvector(sum, EtcF) * f.scale) + f.bias) * f.inverse;
-            const EtcF v = etc_within(by, f.lo, f.hi) + etc_splat(12582912.0f);
-            etc_store_low(y + (oy * ow) + i, n, (EtcI)v + (int32_t)f.y_zero);
+            const EtcI low = etc_integer_low(sum, f.scale, f.bias, f.inverse, f.lo, f.hi);
+            etc_store_low(y + (oy * ow) + i, n, low + (int32_t)f.y_zero);
         }
     }
 }
@@ -403,18 +402,12 @@ ETC_INLINE EtcPaddedKernel etc_padded_kernel(const EtcConv *g)
 ETC_INLINE int etc_is_padded(const EtcConv *g, const EtcInteger *q)
 {
     EtcPadded p;
-    const float by = etc_x_scale(q, 0);
-    int is_finite = 1;
     if ((q->is_float != 0) || (etc_padded_kernel(g) == NULL) || (g->oh > ETC_WORK_BYTES) ||
         (g->ow > ETC_WORK_BYTES)) {
         return 0;
     }
-    for (int64_t c = 0; c < (g->groups * g->oc); c++) {
-        const float scale = by * q->scales[c], bias = (q->bias != NULL) ? q->bias[c] : 0.0f;
-        is_finite &= ((scale - scale) == 0.0f) & ((bias - bias) == 0.0f);
-    }
     etc_padded_of(g, &p);
-    return (p.images > 0) && (is_finite != 0);
+    return (p.images > 0) && (etc_are_numbers(q, 0, g->groups * g->oc) != 0);
 }
 
 /* Sets a word for each four taps of a row; taps that the kernel does not have get weight 0. */
