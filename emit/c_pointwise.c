@@ -426,29 +426,32 @@ static const char *narrowing(const Loop *l, const Value *v, const Value *root)
                                         is_signed ? "(int64_t)" : "", c_type(t));
 }
 
-static void put_numbers(Text *t, const double *v, int n)
-{
-    for (int i = 0; i < n; i++) {
-        put(t, ", etc_splat(");
-        put_float(t, (float)v[i]);
-        put(t, ")");
-    }
-}
-
-/* Prints a quantize or dequantize per tensor.  Its integers are floats without a fraction here. */
+/* Prints a quantize or dequantize per tensor.  What dequantize reads are floats without a fraction
+ * here; quantize makes vectors of integers, and is the last of its group. */
 static void put_scaling(const Loop *l, const Node *n)
 {
     double scale = 1, zero = 0, lo = 0, hi = 0;
-    bool undoes = n->op == OP_DEQUANTIZE_PER_TENSOR;
+    Text *t = &l->f->body;
+    const char *x = l->f->name_of[arg_value(n, "input")->index];
     arg_number(n, "scale", &scale);
     arg_number(n, "zero_point", &zero);
     arg_number(n, "quant_min", &lo);
     arg_number(n, "quant_max", &hi);
-    const double dq[2] = {zero, scale}, q[4] = {1 / scale, zero, lo, hi};
-    put(&l->f->body, "etc_%s_lanes(%s", undoes ? "dequantize" : "quantize",
-        l->f->name_of[arg_value(n, "input")->index]);
-    put_numbers(&l->f->body, undoes ? dq : q, undoes ? 2 : 4);
-    put(&l->f->body, ")");
+    if (n->op == OP_DEQUANTIZE_PER_TENSOR) {
+        put(t, "etc_dequantize_lanes(%s, etc_splat(", x);
+        put_float(t, (float)zero);
+        put(t, "), etc_splat(");
+        put_float(t, (float)scale);
+        put(t, "))");
+        return;
+    }
+    put(t, "etc_quantize_lanes(%s, etc_splat(", x);
+    put_float(t, (float)(1 / scale));
+    put(t, "), %d, ", (int)zero);
+    put_float(t, (float)lo);
+    put(t, ", ");
+    put_float(t, (float)hi);
+    put(t, ")");
 }
 
 /* Prints a or b of a row as a double: lane `lane` of a tensor, or lane 0 of a number. */
@@ -495,7 +498,8 @@ static bool put_member(const Loop *l, const Node *n, const Value *root)
         return function_refuse(l->f, n, fault);
     bool is_float = l->kind == VECTORS || l->kind == LANES;
     bool has_lanes = row && is_float && !strncmp(row->kind, "DOUBLE", 6);
-    put(t, "%*s%s%s %s = %s%s", l->indent, "", has_lanes ? "" : "const ", element_type(l), name,
+    const char *type = n->op == OP_QUANTIZE_PER_TENSOR ? "EtcI" : element_type(l);
+    put(t, "%*s%s%s %s = %s%s", l->indent, "", has_lanes ? "" : "const ", type, name,
         cast ? cast : "", cast ? "(" : "");
     bool ok = true;
     if (has_lanes) {

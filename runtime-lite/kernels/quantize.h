@@ -130,10 +130,12 @@ ETC_INLINE EtcF etc_quantize_from_zero(EtcF a, EtcF inverse, EtcF lo, EtcF hi)
            etc_splat(12582912.0f); /* 1.5 * 2^23: the low bits of the sum are an integer */
 }
 
-ETC_INLINE EtcF etc_quantize_lanes(EtcF a, EtcF inverse, EtcF zero, EtcF lo, EtcF hi)
+/* Quantizes to integers from lo to hi. */
+ETC_INLINE EtcI etc_quantize_lanes(EtcF a, EtcF inverse, int32_t zero, float lo, float hi)
 {
-    return (etc_quantize_from_zero(a, inverse, lo - zero, hi - zero) - etc_splat(12582912.0f)) +
-           zero;
+    const float at = (float)zero;
+    const EtcF v = etc_quantize_from_zero(a, inverse, etc_splat(lo - at), etc_splat(hi - at));
+    return (EtcI)v + etc_splat_i32(zero - 0x4b400000); /* the bits of 1.5 * 2^23 */
 }
 
 /* Loads n bytes, n < ETC_LANES.  The rest becomes zero. */
@@ -199,17 +201,16 @@ ETC_INLINE void etc_store_low(uint8_t *p, int64_t n, EtcI v)
     }
 }
 
-ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcF v)
+ETC_INLINE void etc_store_bytes(void *y, int64_t n, EtcI v)
 {
-    etc_store_low((uint8_t *)y, n, __builtin_convertvector(v, EtcI));
+    etc_store_low((uint8_t *)y, n, v);
 }
 
-ETC_INLINE void etc_store_bytes_apart(void *y, int64_t stride, int64_t n, EtcF v)
+ETC_INLINE void etc_store_bytes_apart(void *y, int64_t stride, int64_t n, EtcI v)
 {
-    const EtcI b = __builtin_convertvector(v, EtcI);
     for (int i = 0; i < ETC_LANES; i++) {
         if (i < n) {
-            ((uint8_t *)y)[i * stride] = (uint8_t)b[i];
+            ((uint8_t *)y)[i * stride] = (uint8_t)v[i];
         }
     }
 }
