@@ -11,6 +11,7 @@
 #ifndef ETC_INTEGER_POOL_H
 #define ETC_INTEGER_POOL_H
 
+#include "runtime-lite/kernels/integer.h"
 #include "runtime-lite/kernels/pool.h"
 #include "runtime-lite/kernels/quantize.h"
 
@@ -23,11 +24,27 @@ typedef struct EtcMean {
     int32_t y_zero, y_lo, y_hi;
 } EtcMean;
 
+/* 1: etc_dot adds bytes, as products with 1. */
+#define ETC_SUMS_BY_DOT ((ETC_TERMS == 4) && (ETC_SIGNED_TERMS == 0) && (ETC_VEC > 16))
+
 /* Returns the sum of n bytes, n at most ETC_INTEGER_WINDOW.  If flip is 0x80, sign bits are
  * flipped. */
 ETC_INLINE int32_t etc_byte_sum(const uint8_t *x, int64_t n, uint8_t flip)
 {
     int32_t sum = 0;
+    if (ETC_SUMS_BY_DOT && (n >= ETC_LANES)) {
+        const EtcI ones = etc_splat_i32(0x01010101);
+        EtcI sums = etc_splat_i32(0);
+        for (int64_t i = 0; i < n; i += ETC_TERM_BYTES) { /* a byte is signed if it is a weight */
+            const EtcTermBytes v = etc_term_bytes(x + i, n - i);
+            sums = (flip != 0) ? etc_dot(sums, ones, etc_w_terms(v))
+                               : etc_dot(sums, etc_x_terms(v), ones);
+        }
+        for (int lane = 0; lane < ETC_LANES; lane++) {
+            sum += sums[lane];
+        }
+        return sum + ((int32_t)n * flip);
+    }
     for (int64_t i = 0; i < n; i++) {
         sum += x[i] ^ flip;
     }
