@@ -13,7 +13,8 @@ typedef struct EtcToBytes {
     const float *scales, *bias; /* those of the first channel */
     EtcF by;                    /* the scale of x */
     EtcF inverse, lo, hi;       /* as in EtcBytesOf */
-    int32_t y_zero;
+    int32_t zero, least;        /* y's zero point and lower bound, less 128 if y is unsigned */
+    uint8_t flip;               /* the bits that this flips in a byte of y */
 } EtcToBytes;
 
 /* A block of sums: m channels by `width` pixels, over n_k terms. */
@@ -98,25 +99,42 @@ ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, 
     }
 }
 
+#if !defined(ETC_ROUNDS)
+/* Rounds nv vectors, at most four, to integers, adds `zero`, replaces what is less than lo by lo, and
+ * stores the first n bytes, whose bits in `flip`, 0x80 or none, are flipped.  No number is above
+ * 2^21. */
+ETC_INLINE void etc_store_rounded(uint8_t *y, int64_t n, int nv, const EtcF v[4], int32_t zero,
+                                  int32_t lo, uint8_t flip)
+{
+    const EtcF least = etc_splat((float)(lo - zero));
+    const EtcI add = etc_splat_i32(zero + (int32_t)flip - 0x4b400000); /* the bits of 1.5 * 2^23 */
+    for (int k = 0; (k < nv) && (n > (k * ETC_LANES)); k++) {
+        const EtcI i = (EtcI)(etc_at_least(v[k], least) + etc_splat(12582912.0f)) + add;
+        etc_store_low(y + (k * ETC_LANES), n - (k * ETC_LANES), i);
+    }
+}
+#endif
+
 /* Converts the accumulators of mr rows from row i on, and nv vectors of columns from column c on, to
  * bytes. */
 ETC_INLINE void etc_integer_to_bytes(const EtcToBytes *b, int64_t i, int64_t c, int mr, int nv,
                                      EtcI acc[16][4])
 {
-    const EtcF inverse = b->inverse, lo = b->lo, hi = b->hi;
-    const EtcI zero = etc_splat_i32(b->y_zero);
+    const EtcF inverse = b->inverse, hi = b->hi;
+    const int32_t zero = b->zero, least = b->least;
+    const uint8_t flip = b->flip;
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
         const EtcF scale = b->by * etc_splat(b->scales[i + r]);
         const EtcF bias = etc_splat((b->bias != NULL) ? b->bias[i + r] : 0.0f);
-        uint8_t *y = b->y + ((i + r) * b->y_plane) + c;
+        EtcF v[4];
         ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const int64_t n = b->n - c - (v * ETC_LANES);
-            const EtcI low = etc_integer_low(acc[r][v], scale, bias, inverse, lo, hi) + zero;
-            if (n > 0) {
-                etc_store_low(y + (v * ETC_LANES), n, low);
-            }
+        for (int k = 0; k < nv; k++) {
+            v[k] = etc_at_most(
+                ((__builtin_convertvector(acc[r][k], EtcF) * scale) + bias) * inverse, hi);
+        }
+        if (b->n > c) {
+            etc_store_rounded(b->y + ((i + r) * b->y_plane) + c, b->n - c, nv, v, zero, least, flip);
         }
     }
 }
@@ -146,7 +164,9 @@ ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t cou
     b->inverse = one.inverse;
     b->lo = one.lo;
     b->hi = one.hi;
-    b->y_zero = q->y_zero - 0x4b400000; /* the bits of 1.5 * 2^23 */
+    b->flip = (q->y_hi > 127) ? 0x80 : 0;
+    b->zero = q->y_zero - (int32_t)b->flip;
+    b->least = ((EtcI)(one.lo + etc_splat(12582912.0f)))[0] - 0x4b400000 + b->zero;
     return (q->is_float == 0) && (etc_are_numbers(q, channel, count) != 0);
 }
 

@@ -157,6 +157,35 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &b, sizeof b);
 }
 
+#if defined(__AVX512VNNI__) && defined(__AVX512BW__)
+#define ETC_ROUNDS 1
+
+/* Rounds nv vectors, at most four, to integers, adds `zero`, replaces what is less than lo by lo, and
+ * stores the first n bytes, whose bits in `flip` are flipped.  No number is above 2^30. */
+ETC_INLINE void etc_store_rounded(uint8_t *y, int64_t n, int nv, const EtcF v[4], int32_t zero,
+                                  int32_t lo, uint8_t flip)
+{
+    const EtcI order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const __m512i add = _mm512_set1_epi16((int16_t)zero);
+    __m512i i[4], bytes;
+    ETC_UNROLL
+    for (int k = 0; k < 4; k++) {
+        i[k] = _mm512_cvtps_epi32((__m512)v[k % nv]);
+    }
+    i[0] = _mm512_adds_epi16(_mm512_packs_epi32(i[0], i[1]), add);
+    i[2] = (nv > 2) ? _mm512_adds_epi16(_mm512_packs_epi32(i[2], i[3]), add) : i[0];
+    bytes = _mm512_permutexvar_epi32((__m512i)order, _mm512_packs_epi16(i[0], i[2]));
+    bytes = _mm512_max_epi8(bytes, _mm512_set1_epi8((int8_t)lo));
+    bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8((int8_t)flip));
+    if (n >= 64) {
+        _mm512_storeu_si512(y, bytes);
+    } else {
+        _mm512_mask_storeu_epi8(y, (UINT64_C(1) << n) - 1u, bytes);
+    }
+}
+
+#endif
+
 /* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
