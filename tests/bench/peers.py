@@ -130,8 +130,8 @@ def to_onnx(folder, path):
     torch.onnx.export(ep, dynamo=True, optimize=True, external_data=False).save(path)
 
 
-def to_library(model, stem, etc):
-    emit = [etc, "emit-c", "-q", model, "-o", stem + ".c", "--target", "host", "--weights-as", "incbin"]
+def to_library(model, stem, etc, flags=()):
+    emit = [etc, "emit-c", "-q", model, "-o", stem + ".c", "--target", "host", "--weights-as", "incbin", *flags]
     build = ["cc", "-O3", "-march=native", "-shared", "-fPIC", "-w", stem + ".c", stem + "_weights.S", "-o", stem + ".so", "-lm"]
     return all(subprocess.run(words, check=False).returncode == 0 for words in (emit, build))
 

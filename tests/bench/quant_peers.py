@@ -9,13 +9,16 @@ calibration. Their outputs on other samples are compared with torch's floats: SQ
 dB.
 
   etc         --recipe int8 --backend xnnpack, in the official runtime
+  c           emit-c --recipe int8 --target host, built with `cc -O3`
   pt2e        the official flow: XNNPACKQuantizer (symmetric, per channel), prepare_pt2e, convert_pt2e; in torch
   pt2e.pte    the same as a .pte with XNNPACK, in the official runtime
   nncf        nncf.quantize with its defaults on OpenVINO's model, in OpenVINO
+  ort, ov     onnxruntime's quantize_static (QDQ, unsigned activations, signed weights per channel), in ONNX
+              Runtime and in OpenVINO
 
---speed also times `etc` and `pt2e.pte`, and `etc` without --recipe, as peers.py does: each in its own process,
-pinned, in turn. Needs torch, executorch, torchao and, for the last column, nncf and openvino. A flow that is
-not installed is left out and named.
+--speed also times `c`, `etc`, `pt2e.pte`, `ort`, `ov`, and `etc` without --recipe, as peers.py does: each in its own
+process, pinned, in turn; `c` has one thread. Needs torch, executorch, torchao and, for the last columns, nncf, openvino,
+onnx, onnxscript and onnxruntime. A flow that is not installed is left out and named.
 """
 import argparse
 import math
@@ -27,7 +30,10 @@ import sys
 import numpy as np
 import peers
 
-FLOWS = ["etc", "pt2e", "pt2e.pte", "nncf"]
+FLOWS = ["etc", "c", "pt2e", "pt2e.pte", "nncf", "ort", "ov"]
+# What --speed times: a name, the end of its file, and the engine of peers.py that runs it.
+TIMED = [("official", ".official.pte", "official"), ("etc", ".etc.pte", "etc"), ("float", ".float.pte", "etc"),
+         ("c", ".so", "c"), ("ort", ".qdq.onnx", "onnxruntime"), ("ov", ".qdq.onnx", "openvino")]
 MODELS = ["mobilenetv2", "mobilenetv3_small", "resnet18", "vit_tiny"]
 
 
@@ -81,6 +87,44 @@ def flow_etc(a, source, stem, calibration, x):
     return {"etc": official(stem + ".etc.pte", x)}
 
 
+def flow_c(a, source, stem, calibration, x):
+    flags = ["--recipe", a.recipe, "--calibrate", stem + "_calibration.npy"]
+    if not peers.to_library(source, stem, a.etc, flags):
+        return {}
+    like = in_torch(module_of(source), x[:1])
+    return {"c": np.concatenate([peers.run_c(stem + ".so", [s], [like])()[0].copy() for s in x])}
+
+
+def module_of(source):
+    import torch
+    return torch.export.load(source).module()
+
+
+def flow_qdq(a, source, stem, calibration, x):
+    import onnxruntime as ort
+    from onnxruntime import quantization as q
+
+    class Reader(q.CalibrationDataReader):
+        def __init__(self, name):
+            self.feeds = iter([{name: s} for s in calibration])
+
+        def get_next(self):
+            return next(self.feeds, None)
+
+    peers.to_onnx(os.path.dirname(source), stem + ".onnx")
+    name = ort.InferenceSession(stem + ".onnx", providers=["CPUExecutionProvider"]).get_inputs()[0].name
+    q.shape_inference.quant_pre_process(stem + ".onnx", stem + ".ready.onnx", skip_symbolic_shape=True)
+    q.quantize_static(stem + ".ready.onnx", stem + ".qdq.onnx", Reader(name), quant_format=q.QuantFormat.QDQ,
+                      per_channel=True, activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QInt8)
+    found = {}
+    for flow, run in (("ort", peers.run_onnxruntime), ("ov", peers.run_openvino)):
+        try:
+            found[flow] = np.concatenate([run(stem + ".qdq.onnx", [s], 1)()[0].copy() for s in x])
+        except ImportError:
+            pass
+    return found
+
+
 def flow_pt2e(a, source, stem, calibration, x):
     import torch
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
@@ -123,8 +167,8 @@ def accuracy(name, a):
     source, stem = os.path.join(a.zoo, name, "model.pt2"), os.path.join(a.work, name)
     shape = peers.case(os.path.join(a.zoo, name))[1][0].shape
     calibration, x = samples(shape, a.samples, 1), samples(shape, a.held_out, 2)
-    wanted, got, missing = in_torch(torch.export.load(source).module(), x), {}, []
-    for flow in (flow_etc, flow_pt2e, flow_nncf):
+    wanted, got, missing = in_torch(module_of(source), x), {}, []
+    for flow in (flow_etc, flow_c, flow_pt2e, flow_nncf, flow_qdq):
         try:
             got.update(flow(a, source, stem, calibration, x))
         except ImportError as e:
@@ -140,26 +184,36 @@ def print_accuracy(a):
 
 
 def speed(name, threads, a):
-    """Median seconds of the official flow, etc, and etc as floats; and the least and most of the rounds."""
+    """The seconds of each round by flow."""
     times, stem = {}, os.path.join(a.work, name)
-    for _ in range(a.rounds):
-        for end in (".official.pte", ".etc.pte", ".float.pte"):
-            r = peers.time_one("official", stem + end, os.path.join(a.zoo, name), threads)
+    for k in range(a.rounds):
+        for flow, end, engine in peers.turns(TIMED, k):
+            if not os.path.exists(stem + end) or (engine == "c" and threads > 1):
+                continue
+            r = peers.time_one(engine, stem + end, os.path.join(a.zoo, name), threads)
             if r:
-                times.setdefault(end, []).append(r["seconds"])
-    return {e: statistics.median(t) for e, t in times.items()}, {e: (min(t), max(t)) for e, t in times.items()}
+                times.setdefault(flow, []).append(r["seconds"])
+    return times
+
+
+def mean(ratios):
+    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f} over {len(ratios)}" if ratios else "none"
 
 
 def print_speed(a):
     for threads in map(int, a.threads.split(",")):
-        logs = []
+        ours, fastest = [], []
         for name in a.models:
-            t, spread = speed(name, threads, a)
-            o, e, f = (t.get(k, math.nan) for k in (".official.pte", ".etc.pte", ".float.pte"))
-            logs.append(math.log(e / o))
-            print(f"{threads} {name:18}", *(f"{k[1:-4]} {t[k] * 1e3:8.3f} ms ({spread[k][0] * 1e3:.3f}..{spread[k][1] * 1e3:.3f})"
-                                            for k in t), f"etc/official {e / o:.3f} etc/float {e / f:.3f}", flush=True)
-        print(f"{threads} threads: etc/official {math.exp(sum(logs) / len(logs)):.3f} over {len(logs)}", flush=True)
+            times = speed(name, threads, a)
+            t = {flow: statistics.median(rounds) for flow, rounds in times.items()}
+            if {"etc", "official"} <= t.keys():
+                ours.append(t["etc"] / t["official"])
+            others = [t[flow] for flow in t if flow not in ("c", "float")]
+            if "c" in t and others:
+                fastest.append(t["c"] / min(others))
+            print(f"{threads} {name:18}", *(f"{flow} {t[flow] * 1e3:8.3f} ms ({min(r) * 1e3:.3f}..{max(r) * 1e3:.3f})"
+                                            for flow, r in times.items()), flush=True)
+        print(f"{threads} threads: etc/official {mean(ours)}; c/the fastest of all others {mean(fastest)}", flush=True)
 
 
 def main():
