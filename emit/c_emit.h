@@ -119,8 +119,10 @@ typedef struct Emit {
                                 * tiles */
     int n_fast;                /* the convolutions that use Winograd's transforms */
     bool uses_work, uses_kept; /* NAME_run uses the shared scratch, and the state */
-    Symbol *rows;              /* with --parallel: the size of a cut axis in a part; else NULL */
+    Symbol *rows;              /* the size of a cut axis in a part, or of a row that a core hands over */
+    const char *rows_name;     /* its name in C */
     bool uses_parts;           /* a node is split into parts */
+    bool uses_then;            /* a core of 8-bit integers calls a function of the file */
     const Graph *graph;        /* the graph that is printed: the method, or a branch of a cond */
     NameSet *run_names;        /* the names in the scope of NAME_run */
     const Value **value;       /* the values of the method, by index */
@@ -231,6 +233,7 @@ typedef struct Function {
     bool uses_work;
     int64_t work_bytes; /* the scratch that is enough for it; 0: that of the target */
     const Parts *parts; /* NULL: it is not split */
+    const char *then;   /* the function that makes bytes of the anchor's floats, or NULL */
     int64_t gap_bytes;  /* scratch of its own, at a place without live values; 0: none */
     double steps, terms;  /* as in CLayer, if the emitter of a node knows them; else 0 */
     Text body;
@@ -345,7 +348,7 @@ int stack_bytes(const Emit *e);
 /* With --parallel: takes the names of the variables of split functions and of their calls. */
 void take_part_names(const Emit *e, NameSet *names);
 void take_thread_names(const Emit *e, NameSet *names); /* those of OUT_threads.c */
-void parts_start(Emit *e); /* adds the symbol for the size of a part */
+void parts_start(Emit *e); /* adds the symbol e->rows */
 
 /* Splits a node, or a group with this body, if that is possible and worth it.  Until parts_close
  * the types of its values are those of a part. */

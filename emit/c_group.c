@@ -118,34 +118,6 @@ static bool emit_anchor(Function *f, const Graph *body, const Node *anchor, bool
     return emit_of(anchor->op)(f, anchor, can_clamp ? join_clamp(f, body, &v, skip) : NO_CLAMP);
 }
 
-static const Node *last_anchor(const Graph *body)
-{
-    const Node *n = body->last;
-    while (n && node_is_pointwise(n))
-        n = n->prev;
-    return n;
-}
-
-static bool emit_body(Function *f, const Node *group, const Graph *body)
-{
-    bool *skip = NEW(f->e->a, bool, body->n_values + 1);
-    const Node *anchor = last_anchor(body);
-    bool is_stream = anchor != find_anchor(body);
-    const Value *root = body->out[0];
-    bool done;
-    assert(body->n_out > 0);
-    if (!anchor && root->def && (!emit_mcu_group(f, body, &done) || done))
-        return done;
-    if (anchor && !root->def)
-        return function_refuse(f, anchor, "takes no group that returns its input");
-    if (anchor && anchor->n_out == 1) /* the anchor writes its sums into the bytes of the result */
-        f->name_of[anchor->out[0]->index] = f->name_of[root->index];
-    if (anchor && !(is_stream ? emit_stages(f, group, body, skip)
-                              : emit_anchor(f, body, anchor, skip)))
-        return false;
-    return skip[root->index] || put_pointwise(f, body, skip, root);
-}
-
 /* -- functions ------------------------------------------------------------------------------- */
 
 static Ports ports_new(Emit *e, int n_in, int n_out)
@@ -215,6 +187,69 @@ static Function function_new(Emit *e, const Graph *g, const Ports *p)
     for (int i = 0; i < p->n_out; i++)
         f.name_of[p->out[i]->index] = names_make(f.names, "", p->out[i]->name);
     return f;
+}
+
+static const Node *last_anchor(const Graph *body)
+{
+    const Node *n = body->last;
+    while (n && node_is_pointwise(n))
+        n = n->prev;
+    return n;
+}
+
+/* Prints the function that makes the bytes `root` of a row of n floats, results of the anchor.  The
+ * core of the anchor calls it, so that the floats need no memory of their own. */
+static bool emit_then(Function *f, const Graph *body, const Node *anchor, const bool *skip)
+{
+    Emit *e = f->e;
+    Value *v = anchor->out[0], *root = body->out[0];
+    Ports p = ports_new(e, 1, 1);
+    p.in[p.n_in++] = v;
+    p.out[p.n_out++] = root;
+    Function row = function_new(e, body, &p);
+    const char *x = row.name_of[v->index], *y = row.name_of[root->index];
+    const char *count = names_make(row.names, "", "n");
+    const Type floats = v->type, bytes = root->type;
+    Dim n = dim_symbol(e->method->program, e->rows);
+    v->type = (Type){.dtype = floats.dtype, .rank = 1, .dim = &n};
+    root->type = (Type){.dtype = bytes.dtype, .rank = 1, .dim = &n};
+    e->rows_name = count;
+    bool ok = put_pointwise(&row, body, skip, root);
+    e->rows_name = "rows";
+    v->type = floats;
+    root->type = bytes;
+    f->then = names_make(e->names, "then_", root->name);
+    put(&e->functions, "static void %s(const float *%s, uint8_t *%s, int64_t %s)\n{\n", f->then, x, y,
+        count);
+    put_n(&e->functions, row.body.s, row.body.n);
+    put(&e->functions, "}\n\n");
+    e->uses_then = true;
+    return ok;
+}
+
+static bool emit_body(Function *f, const Node *group, const Graph *body)
+{
+    bool *skip = NEW(f->e->a, bool, body->n_values + 1);
+    const Node *anchor = last_anchor(body);
+    bool is_stream = anchor != find_anchor(body);
+    const Value *root = body->out[0];
+    bool done;
+    assert(body->n_out > 0);
+    if (!anchor && root->def && (!emit_mcu_group(f, body, &done) || done))
+        return done;
+    if (anchor && !root->def)
+        return function_refuse(f, anchor, "takes no group that returns its input");
+    if (anchor && anchor->n_out == 1) /* the anchor writes its sums into the bytes of the result */
+        f->name_of[anchor->out[0]->index] = f->name_of[root->index];
+    const bool has_then = anchor && anchor->out[0]->type.dtype != root->type.dtype;
+    if (has_then) {
+        skip[anchor->out[0]->index] = true;
+        return emit_then(f, body, anchor, skip) && emit_anchor(f, body, anchor, skip);
+    }
+    if (anchor && !(is_stream ? emit_stages(f, group, body, skip)
+                              : emit_anchor(f, body, anchor, skip)))
+        return false;
+    return skip[root->index] || put_pointwise(f, body, skip, root);
 }
 
 static void put_title(Text *t, const Node *n, const Graph *body, Arena *a)

@@ -43,8 +43,8 @@ static void put_output(Function *f, const Node *n)
     put_float(&f->body, (float)number(n, "hi"));
     put(&f->body, ", %d, ", is_float);
     put_float(&f->body, is_float ? 0.0f : (float)(1 / number(n, "output_scale")));
-    put(&f->body, ", %d, %d, %d};\n", (int)number(n, "output_zero"), (int)number(n, "quant_min"),
-        (int)number(n, "quant_max"));
+    put(&f->body, ", %d, %d, %d, %s};\n", (int)number(n, "output_zero"), (int)number(n, "quant_min"),
+        (int)number(n, "quant_max"), f->then ? f->then : "NULL");
 }
 
 static void put_integer(Function *f, const Node *n)
@@ -53,7 +53,7 @@ static void put_integer(Function *f, const Node *n)
     const char *scales = function_pointer(f, arg_value(n, "scales"));
     put(&f->body,
         "    /* sums, scales, bias; scale and zero point of x, their dtypes, has_rows; x_is_signed, "
-        "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y */\n"
+        "zero;\n     * clamp, is_float, 1 / scale of y; zero point and range of y; then */\n"
         "    const EtcInteger q = {\n        %s, %s, ",
         sums, scales);
     put(&f->body, "%s, ", array_or_null(f, arg_value(n, "bias")));

@@ -40,8 +40,7 @@ void take_thread_names(const Emit *e, NameSet *names)
 void parts_start(Emit *e)
 {
     Program *p = e->method->program;
-    if (!e->o->parallel)
-        return;
+    e->rows_name = "rows";
     e->rows = program_symbol(p, "rows of a part", 1, INT32_MAX);
     p->n_syms--;
 }

@@ -389,6 +389,11 @@ static bool emit_source(const CSource *s, CFiles *out)
             e->upper);
     if (e->o->freestanding)
         put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
+    for (int i = 0; i < s->n; i++)
+        if (e[i].uses_then) {
+            put(&t, "#define ETC_HAS_THEN 1 /* cores call functions that make bytes of floats */\n\n");
+            break;
+        }
     put_target(&t, e->target);
     put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)

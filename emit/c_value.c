@@ -42,7 +42,7 @@ static void put_expression(Emit *e, Text *t, const char *s)
                 if (strlen(e->p->sym[i]->name) == len && !memcmp(e->p->sym[i]->name, s, len))
                     put(t, "%s", e->symbol[i]);
             if (e->rows && strlen(e->rows->name) == len && !memcmp(e->rows->name, s, len))
-                put(t, "rows");
+                put(t, "%s", e->rows_name);
             s += len;
         } else if (*s) {
             size_t len = strcspn(s, "(");

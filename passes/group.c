@@ -5,8 +5,10 @@
  * One backward walk.  A node joins the group of its users if all of them are pointwise members
  * of one group, its result has the shape and dtype of that group, and nobody else reads it.  At
  * most one node of a group is not pointwise: its anchor.  Two kinds of nodes change the dtype
- * within a group: a dequantize per tensor, and a quantize as the last node of a group without an
- * anchor.  A dequantize of a constant also joins if its result broadcasts, so that no tensor of
+ * within a group: a dequantize per tensor, and a quantize as the last node of a group.  The core of
+ * an anchor writes its result where that of the group lies, in which floats have no room if bytes
+ * lie there: then only a product of 8-bit integers can be the anchor, and only if the group reads
+ * nothing else, because its core hands rows of floats to a function.  A dequantize of a constant also joins if its result broadcasts, so that no tensor of
  * floats is made of the constant.  Any other node starts a group, of which it is the last node.
  * So only one result of a group is read outside, and at the position of its last node it comes
  * after everything it reads.  Views, concats and control flow are in no group.  Linear. */
@@ -86,7 +88,21 @@ static bool is_repeated(const Cluster *c, const Node *n)
            n->out[0]->type.rank <= c->type.rank;
 }
 
-static bool may_join(const Cluster *c, const Node *n)
+static int reads_of(const Grouping *s, const Value *v)
+{
+    return s->uses.first[v->index + 1] - s->uses.first[v->index];
+}
+
+/* Returns whether n can be the anchor of a group that ends in bytes. */
+static bool hands_rows_over(const Grouping *s, const Cluster *c, const Node *n)
+{
+    const char *core = op_c(n->op);
+    bool is_product = !strcmp(core, "integer_conv") || !strcmp(core, "integer_fc");
+    return is_product && !n->graph->program->session->is_fixed_point &&
+           c->reads == reads_of(s, n->out[0]);
+}
+
+static bool may_join(const Grouping *s, const Cluster *c, const Node *n)
 {
     if (c->mixed)
         return false;
@@ -95,7 +111,7 @@ static bool may_join(const Cluster *c, const Node *n)
     if (!type_equal(c->type, n->out[0]->type))
         return false;
     if (!node_is_pointwise(n))
-        return !c->anchor && !c->is_narrow;
+        return !c->anchor && (!c->is_narrow || hands_rows_over(s, c, n));
     return is_uniform(n) || node_scales_bytes(n);
 }
 
@@ -105,6 +121,7 @@ static void join(Grouping *s, int c, Node *n)
     assert(node_is_pointwise(n) || !to->anchor);
     if (!node_is_pointwise(n))
         to->anchor = n;
+    to->reads += n->n_in + node_reads_symbols(n) - (to->n ? reads_of(s, n->out[0]) : 0);
     for (int i = 0; i < n->n_out; i++)
         s->of[n->out[i]->index] = c;
     to->n++;
@@ -113,7 +130,7 @@ static void join(Grouping *s, int c, Node *n)
 static void assign(Grouping *s, Node *n)
 {
     int c = cluster_of_users(s, n);
-    if (c == NO_GROUP || !may_join(&s->cluster[c], n)) {
+    if (c == NO_GROUP || !may_join(s, &s->cluster[c], n)) {
         Cluster fresh = {.last = n, .type = n->out[0]->type, .mixed = !is_uniform(n)};
         if (node_scales_bytes(n) && n->op == OP_QUANTIZE_PER_TENSOR) {
             fresh.type = arg_value(n, "input")->type;

@@ -9,7 +9,8 @@ enum { NO_GROUP = -1, MAX_STAGES = 4 };
 typedef struct Cluster {
     Node *last, *anchor; /* anchor NULL: pointwise nodes only */
     Type type;           /* of the results of pointwise members, except that of the last node */
-    bool is_narrow;      /* its last node makes bytes of floats; an anchor has no room there */
+    bool is_narrow;      /* its last node makes bytes of floats; most anchors have no room there */
+    int reads;           /* the operands that members read, without results of members, and sizes */
     bool mixed;          /* its last node reads or makes another dtype, so no node joins it */
     int n;               /* 0: it was joined to another cluster */
     Node **member;       /* in the order of the graph, once all are known */

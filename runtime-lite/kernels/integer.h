@@ -19,6 +19,14 @@
 
 #define ETC_INTEGER_K 65536
 
+/* 1: `then` of an EtcInteger may be set.  Emitted C defines this if a group needs it. */
+#if !defined(ETC_HAS_THEN)
+#define ETC_HAS_THEN 0
+#endif
+
+/* Makes a byte of each v of a row of n: a function, then a quantization. */
+typedef void (*EtcThen)(const float *v, uint8_t *y, int64_t n);
+
 /* The parameters that convert a sum to an output: the zero point and scale of x, the scales and
  * biases of the channels, and the format of y. */
 typedef struct EtcInteger {
@@ -33,7 +41,13 @@ typedef struct EtcInteger {
     int32_t is_float;    /* y is v, as float */
     float inverse;       /* 1 / scale of y */
     int32_t y_zero, y_lo, y_hi;
+    EtcThen then; /* if it is not NULL, is_float is 1, and y is the bytes that it makes of v */
 } EtcInteger;
+
+ETC_INLINE int etc_has_then(const EtcInteger *q)
+{
+    return (ETC_HAS_THEN != 0) && (q->then != NULL);
+}
 
 /* -- what x is in a sum ---------------------------------------------------------------------- */
 
@@ -213,6 +227,35 @@ typedef struct EtcSums {
     int64_t at, y_row;      /* the index of the first output in y; outputs from row to row */
 } EtcSums;
 
+/* The most numbers that `then` gets at a time. */
+#define ETC_THEN_ROW 512
+
+/* Converts rows of sums to bytes by q->then.  Rows whose outputs are adjacent become one row. */
+ETC_OUTLINE void etc_integer_then(const EtcSums *s, uint8_t *y, const EtcInteger *q)
+{
+    float v[ETC_THEN_ROW];
+    EtcFinish f;
+    const float by = etc_x_scale(q, 0);
+    int64_t n = 0, to = s->at; /* v has n numbers, whose bytes begin at y[to] */
+    etc_finish(q, &f);
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int64_t channel = s->channel + (r * s->step), at = s->at + (r * s->y_row);
+        const EtcF scale = etc_splat(by * q->scales[channel]);
+        const EtcF bias = etc_splat((q->bias != NULL) ? q->bias[channel] : 0.0f);
+        for (int64_t i = 0; i < s->n; i += ETC_LANES) {
+            if (((n + ETC_LANES) > ETC_THEN_ROW) || ((to + n) != (at + i))) {
+                q->then(v, y + to, n);
+                n = 0;
+                to = at + i;
+            }
+            const EtcI sum = *(const EtcIAnywhere *)(s->sum + (r * s->pitch) + i);
+            etc_integer_put(sum, scale, bias, v, n, ETC_LANES, &f);
+            n += etc_min_i64(s->n - i, ETC_LANES);
+        }
+    }
+    q->then(v, y + to, n);
+}
+
 ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q)
 {
     EtcFinish f;
@@ -220,6 +263,10 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
     const float *scales = q->scales, *biases = q->bias;
     const float by = etc_x_scale(q, 0);
     int is_finite = etc_bytes_of(q, by, s->channel, &b);
+    if (etc_has_then(q) != 0) {
+        etc_integer_then(s, (uint8_t *)y, q);
+        return;
+    }
     etc_finish(q, &f);
     for (int64_t r = 0; r < s->rows; r++) {
         const int64_t channel = s->channel + (r * s->step);

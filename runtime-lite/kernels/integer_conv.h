@@ -12,9 +12,10 @@ typedef struct EtcToBytes {
     int64_t n;       /* the columns that exist */
     const float *scales, *bias; /* those of the first channel */
     EtcF by;                    /* the scale of x */
-    EtcF inverse, lo, hi;       /* as in EtcBytesOf */
+    EtcF inverse, lo, hi;       /* as in EtcBytesOf; for `then`, lo and hi are the clamp of v */
     int32_t zero, least;        /* y's zero point and lower bound, less 128 if y is unsigned */
     uint8_t flip;               /* the bits that this flips in a byte of y */
+    int32_t has_then; /* v is stored where the sums would be, and y is not written */
 } EtcToBytes;
 
 /* A block of sums: m channels by `width` pixels, over n_k terms. */
@@ -139,6 +140,24 @@ ETC_INLINE void etc_integer_to_bytes(const EtcToBytes *b, int64_t i, int64_t c, 
     }
 }
 
+/* Stores the v of mr rows from row i on, and nv vectors of columns. */
+ETC_INLINE void etc_integer_to_floats(const EtcToBytes *b, int64_t i, float *v, int64_t width, int mr,
+                                      int nv, EtcI acc[16][4])
+{
+    const EtcF lo = b->lo, hi = b->hi;
+    ETC_UNROLL
+    for (int r = 0; r < mr; r++) {
+        const EtcF scale = b->by * etc_splat(b->scales[i + r]);
+        const EtcF bias = etc_splat((b->bias != NULL) ? b->bias[i + r] : 0.0f);
+        ETC_UNROLL
+        for (int c = 0; c < nv; c++) {
+            const EtcF by = (__builtin_convertvector(acc[r][c], EtcF) * scale) + bias;
+            etc_store(v + (r * width) + (c * ETC_LANES), ETC_LANES,
+                      etc_at_most(etc_at_least(by, lo), hi));
+        }
+    }
+}
+
 ETC_INLINE void etc_integer_to(const EtcIntegerBlock *t, int32_t *sums, int mr, int nv,
                                EtcI acc[16][4])
 {
@@ -162,12 +181,14 @@ ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t cou
     b->bias = (q->bias != NULL) ? (q->bias + channel) : NULL;
     b->by = etc_splat(by);
     b->inverse = one.inverse;
-    b->lo = one.lo;
-    b->hi = one.hi;
+    b->has_then = etc_has_then(q);
+    b->lo = (b->has_then != 0) ? etc_splat(q->lo) : one.lo;
+    b->hi = (b->has_then != 0) ? etc_splat(q->hi) : one.hi;
     b->flip = (q->y_hi > 127) ? 0x80 : 0;
     b->zero = q->y_zero - (int32_t)b->flip;
     b->least = ((EtcI)(one.lo + etc_splat(12582912.0f)))[0] - 0x4b400000 + b->zero;
-    return (q->is_float == 0) && (etc_are_numbers(q, channel, count) != 0);
+    return (b->has_then != 0) ||
+           ((q->is_float == 0) && (etc_are_numbers(q, channel, count) != 0));
 }
 
 /* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of the weights,
@@ -209,7 +230,9 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
         }
         etc_integer_add(panel, word, sizeof word[0], mr, nv, acc);
     }
-    if (ETC_QUADS && (t->bytes != NULL)) {
+    if (ETC_QUADS && (ETC_HAS_THEN != 0) && (t->bytes != NULL) && (t->bytes->has_then != 0)) {
+        etc_integer_to_floats(t->bytes, i, (float *)(void *)sums, t->width, mr, nv, acc);
+    } else if (ETC_QUADS && (t->bytes != NULL)) {
         etc_integer_to_bytes(t->bytes, i, c, mr, nv, acc);
     } else {
         etc_integer_to(t, sums, mr, nv, acc);
@@ -382,7 +405,8 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
         const int64_t used = (block < depth) ? ETC_INTEGER_HALF : (rows * t.width * 4);
         t.sums = (int32_t *)(void *)((uint8_t *)work + used);
         const int64_t room = (ETC_WORK_BYTES - used) / (t.width * 4);
-        const int64_t channels = (t.bytes != NULL) ? g->oc : room; /* channels at a time */
+        const int is_stored = (t.bytes == NULL) || (bytes.has_then != 0); /* what tiles make */
+        const int64_t channels = is_stored ? room : g->oc;                 /* channels at a time */
         if (block >= depth) {
             etc_integer_pack(x, g, 0, depth, j, n, q, panel);
         }
@@ -391,6 +415,8 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
             t.of = q->sums + channel + c;
             bytes.y = (uint8_t *)y + at + j;
             bytes.n = n;
+            bytes.scales = q->scales + channel + c;
+            bytes.bias = (q->bias != NULL) ? (q->bias + channel + c) : NULL;
             for (int64_t k = 0; k < depth; k += block) {
                 t.n_k = etc_min_i64(depth - k, block);
                 t.w = w + (c * depth) + k;
@@ -399,6 +425,10 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
                     etc_integer_pack(x, g, k, t.n_k, j, n, q, panel);
                 }
                 etc_integer_block(&t);
+            }
+            for (int64_t i = 0; (t.bytes != NULL) && (bytes.has_then != 0) && (i < t.m); i++) {
+                q->then((const float *)(const void *)t.sums + (i * t.width),
+                        bytes.y + ((c + i) * g->y_plane), n);
             }
             if (t.bytes == NULL) {
                 const EtcSums done = {t.sums,      t.m, n, t.width,
@@ -440,9 +470,16 @@ ETC_INLINE void etc_quads_put(const EtcIntegerBlock *t, const EtcSums *first, vo
             s.sum = t->sums + (i * t->width);
             etc_integer_short_rows(&s, t->sums + (i * t->width), y, q);
         }
-        for (int64_t r = 0; (t->bytes != NULL) && (r < s.rows); r++) {
-            etc_byte_copy(t->bytes->y + (i * t->width) + (r * s.pitch),
-                          (uint8_t *)y + s.at + (r * s.y_row), s.n);
+        const uint8_t *from = NULL;
+        if ((t->bytes != NULL) && (t->bytes->has_then != 0)) { /* bytes never overtake floats */
+            int32_t *row = t->sums + (i * t->width);
+            q->then((const float *)(const void *)row, (uint8_t *)row, ((s.rows - 1) * s.pitch) + s.n);
+            from = (const uint8_t *)row;
+        } else if (t->bytes != NULL) {
+            from = t->bytes->y + (i * t->width);
+        }
+        for (int64_t r = 0; (from != NULL) && (r < s.rows); r++) {
+            etc_byte_copy(from + (r * s.pitch), (uint8_t *)y + s.at + (r * s.y_row), s.n);
         }
     }
 }
@@ -463,7 +500,8 @@ ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, in
     b.data = (uint32_t *)work;
     for (int64_t oy = 0; oy < g->oh; oy += most) {
         const int64_t n = etc_min_i64(g->oh - oy, most), used = etc_quads_of(g, n, &b) * 4;
-        const int64_t size = (t.bytes != NULL) ? 1 : 4; /* the bytes of what tiles make */
+        const int is_byte = (t.bytes != NULL) && (bytes.has_then == 0);
+        const int64_t size = is_byte ? 1 : 4; /* the bytes of what tiles make */
         const int64_t channels = (ETC_WORK_BYTES - used) / size / b.width / 12 * 12;
         etc_quads_offsets(g, &b);
         t.row = b.down * b.across * b.size;

@@ -275,19 +275,21 @@ ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const E
  * overlaps in part. */
 typedef struct EtcPadded {
     uint8_t *data;        /* [images][size] */
+    int64_t before;       /* the bytes of `work` before the images: room for what `then` reads */
     int64_t images, size; /* the images that are written at a time; the bytes of one */
     int64_t pitch;        /* the bytes from row to row */
 } EtcPadded;
 
 #define ETC_PADDED_IMAGES 16
 
-/* Sets the sizes.  `images` is 0 if not even one fits into ETC_WORK_BYTES.  A vector may read past
- * the end of the last. */
-ETC_INLINE void etc_padded_of(const EtcConv *g, EtcPadded *p)
+/* Sets the sizes.  `images` is not positive if not even one image fits into ETC_WORK_BYTES.  A vector
+ * may read past the end of the last. */
+ETC_INLINE void etc_padded_of(const EtcConv *g, const EtcInteger *q, EtcPadded *p)
 {
+    p->before = (etc_has_then(q) != 0) ? (g->oh * g->ow * 4) : 0;
     p->pitch = ((g->ow - 1) * g->sw) + g->kw;
     p->size = (((g->oh - 1) * g->sh) + g->kh) * p->pitch;
-    p->images = etc_min_i64((ETC_WORK_BYTES - (3 * ETC_VEC)) / p->size, ETC_PADDED_IMAGES);
+    p->images = etc_min_i64((ETC_WORK_BYTES - p->before - (3 * ETC_VEC)) / p->size, ETC_PADDED_IMAGES);
 }
 
 /* Writes the inside of n padded images; the borders are not changed. */
@@ -313,6 +315,8 @@ typedef struct EtcPaddedChannel {
     const uint32_t *w; /* [kh][words] */
     int32_t start;     /* sums start from it: the correction for the zero point */
     EtcBytesOf bytes;
+    float *v; /* if it is not NULL, v is stored there, clamped to lo and hi, and y is not written */
+    EtcF lo, hi;
 } EtcPaddedChannel;
 
 /* Loads the words of the input row that row k of the kernel reads. */
@@ -352,6 +356,11 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                     line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 5][t] : line[k][t];
                     sum = etc_dot(sum, line[k][t], etc_splat_i32((int32_t)c->w[(k * words) + t]));
                 }
+            }
+            if ((ETC_HAS_THEN != 0) && (c->v != NULL)) {
+                const EtcF v = (__builtin_convertvector(sum, EtcF) * f.scale) + f.bias;
+                etc_store(c->v + (oy * ow) + i, n, etc_at_most(etc_at_least(v, c->lo), c->hi));
+                continue;
             }
             const EtcI low = etc_integer_low(sum, f.scale, f.bias, f.inverse, f.lo, f.hi);
             etc_store_low(y + (oy * ow) + i, n, low + (int32_t)f.y_zero);
@@ -402,11 +411,11 @@ ETC_INLINE EtcPaddedKernel etc_padded_kernel(const EtcConv *g)
 ETC_INLINE int etc_is_padded(const EtcConv *g, const EtcInteger *q)
 {
     EtcPadded p;
-    if ((q->is_float != 0) || (etc_padded_kernel(g) == NULL) || (g->oh > ETC_WORK_BYTES) ||
-        (g->ow > ETC_WORK_BYTES)) {
+    if (((q->is_float != 0) && (etc_has_then(q) == 0)) || (etc_padded_kernel(g) == NULL) ||
+        (g->oh > ETC_WORK_BYTES) || (g->ow > ETC_WORK_BYTES)) {
         return 0;
     }
-    etc_padded_of(g, &p);
+    etc_padded_of(g, q, &p);
     return (p.images > 0) && (etc_are_numbers(q, 0, g->groups * g->oc) != 0);
 }
 
@@ -429,13 +438,16 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
                                      const EtcConv *g, const EtcInteger *q, void *work)
 {
     uint32_t word[10];
-    EtcPadded p = {(uint8_t *)work, 0, 0, 0};
+    EtcPadded p;
     const EtcPaddedKernel kernel = etc_padded_kernel(g);
     const uint8_t flip = etc_x_flip(q);
     const uint32_t zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
     const int64_t all = g->n * g->groups;
-    etc_padded_of(g, &p);
-    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, 0, {{0}, {0}, {0}, {0}, {0}, 0}};
+    etc_padded_of(g, q, &p);
+    p.data = (uint8_t *)work + p.before;
+    float *v = (p.before > 0) ? (float *)work : NULL;
+    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, 0, {{0}, {0}, {0}, {0}, {0}, 0},
+                          v, etc_splat(q->lo), etc_splat(q->hi)};
     __builtin_memset(p.data, (uint8_t)etc_x_zero(q, 0) ^ flip, (size_t)(p.images * p.size));
     for (int64_t i = 0; i < all; i += p.images) {
         const int64_t n = etc_min_i64(p.images, all - i);
@@ -447,9 +459,13 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
             (void)etc_bytes_of(q, etc_x_scale(q, 0), channel, &c.bytes);
             etc_padded_words(w + (channel * g->kh * g->kw), g, word);
             kernel(&c, y + (at * g->y_plane));
+            if (etc_has_then(q) != 0) {
+                q->then(v, y + (at * g->y_plane), g->oh * g->ow);
+            }
         }
     }
 }
+
 /* Convolves all images and groups; each group has one input channel. */
 ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y, const EtcConv *g,
                                       const EtcInteger *q, void *work)

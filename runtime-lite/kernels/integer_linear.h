@@ -131,16 +131,18 @@ ETC_INLINE EtcRowOf etc_row_of(const EtcInteger *q, int64_t i)
     return of;
 }
 
-/* Converts the dot products of row i and stores outputs j and on, at most a vector of them. */
-ETC_INLINE void etc_linear_put(EtcI dots, void *y, const EtcIntegerLinear *g, const EtcInteger *q,
-                               const EtcFinish *f, const EtcRowOf *of, int64_t i, int64_t j)
+/* Converts the dot products of outputs j and on, at most a vector of them, and stores them at y[at]
+ * and on. */
+ETC_INLINE void etc_linear_put(EtcI dots, void *y, int64_t at, const EtcIntegerLinear *g,
+                               const EtcInteger *q, const EtcFinish *f, const EtcRowOf *of,
+                               int64_t j)
 {
     const int64_t left = g->n - j;
     const EtcU sums = (EtcU)etc_load_ints(q->sums + j, left);
     const EtcF scales = etc_load(q->scales + j, left);
     const EtcF bias = (q->bias != NULL) ? etc_load(q->bias + j, left) : etc_splat(0.0f);
     etc_integer_put((EtcI)((EtcU)dots - (of->zero * sums)), of->scale * scales, bias, y,
-                    (i * g->n) + j, left, f);
+                    at, left, f);
 }
 
 /* Computes outputs j .. j + n - 1 of ETC_DOT_ROWS rows from row i on. */
@@ -161,8 +163,15 @@ ETC_INLINE void etc_linear_tile(const uint8_t *x, const int8_t *w, void *y,
     }
     for (int64_t r = 0; r < ETC_DOT_ROWS; r++) {
         const EtcRowOf of = etc_row_of(q, i + r);
+        const int64_t at = ((i + r) * g->n) + j;
+        float v[ETC_DOT_OUTPUTS];
+        const int has_then = etc_has_then(q);
         for (int64_t c = 0; c < n; c += ETC_LANES) {
-            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], y, g, q, f, &of, i + r, j + c);
+            etc_linear_put(*(const EtcIAnywhere *)&d.sums[r][c], (has_then != 0) ? v : y,
+                           (has_then != 0) ? c : (at + c), g, q, f, &of, j + c);
+        }
+        if (has_then != 0) {
+            q->then(v, (uint8_t *)y + at, n);
         }
     }
 }
@@ -185,12 +194,19 @@ ETC_INLINE void etc_linear_rows(const uint8_t *x, const int8_t *w, void *y,
         }
         for (int64_t i = from; i < g->m; i++) {
             EtcI dots[ETC_DOT_VECTORS];
+            float v[ETC_DOT_WEIGHTS];
+            const int64_t at = (i * g->n) + j;
+            const int has_then = etc_has_then(q);
             etc_integer_dots(x + (i * g->k), row, g->k, flip, dots);
             ETC_UNROLL
-            for (int64_t v = 0; v < ETC_DOT_VECTORS; v++) {
-                if ((v * ETC_LANES) <= last) {
-                    etc_linear_put(dots[v], y, g, q, f, &of[i - from], i, j + (v * ETC_LANES));
+            for (int64_t c = 0; c < ETC_DOT_WEIGHTS; c += ETC_LANES) {
+                if (c <= last) {
+                    etc_linear_put(dots[c / ETC_LANES], (has_then != 0) ? v : y,
+                                   (has_then != 0) ? c : (at + c), g, q, f, &of[i - from], j + c);
                 }
+            }
+            if (has_then != 0) {
+                q->then(v, (uint8_t *)y + at, etc_min_i64(last + 1, ETC_DOT_WEIGHTS));
             }
         }
         w += ETC_DOT_WEIGHTS * g->k;

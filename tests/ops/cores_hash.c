@@ -1,6 +1,7 @@
 /* cores_hash.c -- runs the dense cores on odd shapes and prints a hash of each one's bits.
  * march.sh compiles it for several instruction sets, optimisation levels, compilers and as C++:
  * every build must print the same. */
+#define ETC_HAS_THEN 1
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
@@ -376,18 +377,36 @@ static void hash_transforms(void)
 }
 
 /* Any bytes, both as they are and with a sign; sums of their own weights. */
-static size_t bytes_of(const EtcConv *g, int is_float)
+enum { BYTES, UNSIGNED_BYTES, FLOATS, BYTES_OF_SQUARES };
+
+static void bytes_of_squares(const float *v, uint8_t *y, int64_t n)
 {
-    return (size_t)(g->n * g->groups * g->oc * g->oh * g->ow) * ((is_float != 0) ? 4u : 1u);
+    for (int64_t i = 0; i < n; i += ETC_LANES) {
+        const EtcF x = etc_load(v + i, n - i);
+        etc_store_bytes(y + i, n - i, etc_quantize_lanes(x * x, etc_splat(0.7f), -90, -100.0f, 127.0f));
+    }
 }
 
-static void convolve_bytes(EtcConv g, const int8_t *w, int is_signed, int is_float)
+static size_t bytes_of(const EtcConv *g, int form)
+{
+    return (size_t)(g->n * g->groups * g->oc * g->oh * g->ow) * ((form == FLOATS) ? 4u : 1u);
+}
+
+static EtcInteger integer_of(const int32_t *sums, int is_signed, int form)
+{
+    const int low = (form == UNSIGNED_BYTES) ? 0 : -128;
+    const EtcInteger q = {sums, in_b, in_a, NULL, NULL, 0, 0, 0, is_signed,
+                          (is_signed != 0) ? -9 : 77, -3.0f, 1e30f, form >= FLOATS, 0.03f, low + 133,
+                          low, low + 255, (form == BYTES_OF_SQUARES) ? bytes_of_squares : NULL};
+    return q;
+}
+
+static void convolve_bytes(EtcConv g, const int8_t *w, int is_signed, int form)
 {
     static int32_t sums[64];
     const int64_t ic = (g.form == ETC_IN_QUADS) ? ((g.ic + 3) / 4 * 4) : g.ic;
     const int64_t k = ic * g.kh * g.kw;
-    const EtcInteger q = {sums, in_b, in_a, NULL, NULL, 0, 0, 0, is_signed,
-                          (is_signed != 0) ? -9 : 77, -3.0f, 1e30f, is_float, 0.03f, 5, -128, 127};
+    const EtcInteger q = integer_of(sums, is_signed, form);
     for (int64_t c = 0; c < (g.groups * g.oc); c++) {
         sums[c] = 0;
         for (int64_t i = 0; i < k; i++) {
@@ -397,20 +416,20 @@ static void convolve_bytes(EtcConv g, const int8_t *w, int is_signed, int is_flo
     etc_conv_i8(in_a, w, out, &g, &q, work.bytes);
 }
 
-static void hash_integer(const char *name, EtcConv g, int is_signed, int is_float)
+static void hash_integer(const char *name, EtcConv g, int is_signed, int form)
 {
-    convolve_bytes(g, (const int8_t *)in_w, is_signed, is_float);
-    hash(name, out, bytes_of(&g, is_float));
+    convolve_bytes(g, (const int8_t *)in_w, is_signed, form);
+    hash(name, out, bytes_of(&g, form));
 }
 
 /* Convolves with weights in quads, which must give what weights in the model's layout give. */
-static void hash_quads(const char *name, EtcConv g, int is_signed, int is_float)
+static void hash_quads(const char *name, EtcConv g, int is_signed, int form)
 {
     static int8_t quads[1 << 16];
     const int8_t *w = (const int8_t *)in_w;
     const int64_t taps = g.kh * g.kw, four = (g.ic + 3) / 4 * 4, n = g.groups * g.oc;
-    const size_t size = bytes_of(&g, is_float);
-    convolve_bytes(g, w, is_signed, is_float);
+    const size_t size = bytes_of(&g, form);
+    convolve_bytes(g, w, is_signed, form);
     memcpy(want, out, size);
     memset(quads, 0, sizeof quads);
     for (int64_t i = 0; i < (n * g.ic * taps); i++) {
@@ -418,7 +437,7 @@ static void hash_quads(const char *name, EtcConv g, int is_signed, int is_float)
         quads[(row * four * taps) + (((c / 4 * taps) + tap) * 4) + (c % 4)] = w[i];
     }
     g.form = ETC_IN_QUADS;
-    convolve_bytes(g, quads, is_signed, is_float);
+    convolve_bytes(g, quads, is_signed, form);
     hash(name, out, size);
     if (memcmp(want, out, size) != 0) {
         printf("%s: weights in quads give other outputs\n", name);
@@ -456,25 +475,25 @@ static void hash_integer_convs(void)
                          1, 0, 20, 1, 1, 0,  0, ETC_FORWARD, 0, 0};
     const EtcConv dilated = {1, 1, 8, 40, 26, 3, 40, 26,         3,  3, 1,
                              1, 18, 18, 18, 18, 0, 0, ETC_FORWARD, 0, 0};
-    for (int i = 0; i < 4; i++) {
-        hash_integer("integer few terms", few, i & 1, i & 2);
-        hash_integer("integer many rows", tall, i & 1, i & 2);
-        hash_integer("integer dense", dense, i & 1, i & 2);
-        hash_integer("integer strided", strided, i & 1, i & 2);
-        hash_integer("integer point", point, i & 1, i & 2);
-        hash_integer("integer depthwise", depth, i & 1, i & 2);
-        hash_integer("integer depthwise strided", steps, i & 1, i & 2);
-        hash_integer("integer depthwise of 5x5", five, i & 1, i & 2);
-        hash_integer("integer depthwise of 5x5, strided", halves, i & 1, i & 2);
-        hash_integer("integer depthwise of 3x3, strided", thirds, i & 1, i & 2);
-        hash_integer("integer deep", deep, i & 1, i & 2);
-        hash_quads("integer few terms in quads", few, i & 1, i & 2);
-        hash_quads("integer dense in quads", dense, i & 1, i & 2);
-        hash_quads("integer strided in quads", strided, i & 1, i & 2);
-        hash_quads("integer deep in quads", deep, i & 1, i & 2);
-        hash_quads("integer wide in quads", wide, i & 1, i & 2);
-        hash_quads("integer far in quads", far, i & 1, i & 2);
-        hash_quads("integer dilated in quads", dilated, i & 1, i & 2);
+    for (int i = 0; i < 8; i++) {
+        hash_integer("integer few terms", few, i & 1, i >> 1);
+        hash_integer("integer many rows", tall, i & 1, i >> 1);
+        hash_integer("integer dense", dense, i & 1, i >> 1);
+        hash_integer("integer strided", strided, i & 1, i >> 1);
+        hash_integer("integer point", point, i & 1, i >> 1);
+        hash_integer("integer depthwise", depth, i & 1, i >> 1);
+        hash_integer("integer depthwise strided", steps, i & 1, i >> 1);
+        hash_integer("integer depthwise of 5x5", five, i & 1, i >> 1);
+        hash_integer("integer depthwise of 5x5, strided", halves, i & 1, i >> 1);
+        hash_integer("integer depthwise of 3x3, strided", thirds, i & 1, i >> 1);
+        hash_integer("integer deep", deep, i & 1, i >> 1);
+        hash_quads("integer few terms in quads", few, i & 1, i >> 1);
+        hash_quads("integer dense in quads", dense, i & 1, i >> 1);
+        hash_quads("integer strided in quads", strided, i & 1, i >> 1);
+        hash_quads("integer deep in quads", deep, i & 1, i >> 1);
+        hash_quads("integer wide in quads", wide, i & 1, i >> 1);
+        hash_quads("integer far in quads", far, i & 1, i >> 1);
+        hash_quads("integer dilated in quads", dilated, i & 1, i >> 1);
     }
 }
 
@@ -485,7 +504,8 @@ static void hash_integers(void)
     const double scale[5] = {0.1, 0.3, 1e-3, 7.0, 0.03};
     const int64_t zero[5] = {-128, 127, 0, 5, -77};
     const EtcInteger rows = {sums, in_b, NULL, scale, zero, ETC_Q_F64, ETC_Q_I64, 1, 1,
-                             0, -1e30f, 1e30f, 1, 0.0f, 0, 0, 0};
+                             0, -1e30f, 1e30f, 1, 0.0f, 0, 0, 0, NULL};
+    EtcInteger then = rows;
     const EtcPool max = {3, 15, 23, 8, 12, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, 0};
     const EtcPool mean = {3, 15, 23, 8, 12, 5, 3, 2, 2, 1, 1, 1, 1, 0, 1, 0};
     const EtcPool all = {30, 1, 77, 1, 1, 1, 77, 1, 77, 0, 0, 1, 1, 0, 1, 0};
@@ -497,6 +517,13 @@ static void hash_integers(void)
     }
     etc_linear_i8(in_a, (const int8_t *)in_w, out, &linear, &rows);
     hash_floats("integer linear", 5 * 37);
+    then.then = bytes_of_squares;
+    for (int64_t m = 5; m < 30; m += 12) { /* without and with tiles */
+        const EtcIntegerLinear g = {m, 37, 259};
+        then.has_rows = 0;
+        etc_linear_i8(in_a, (const int8_t *)in_w, out, &g, &then);
+        hash("integer linear, then bytes", out, (size_t)(m * 37));
+    }
     etc_max_pool_i8(in_a, out, 1, &max);
     hash("max_pool of bytes", out, 3 * 8 * 12);
     etc_max_pool_i8(in_a, out, 0, &broad);
