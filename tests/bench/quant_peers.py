@@ -60,7 +60,9 @@ def image(rng, channels, size):
 
 def samples(shape, n, seed):
     rng = np.random.default_rng(seed)
-    return np.ascontiguousarray(np.stack([image(rng, shape[1], shape[2])[None] for _ in range(n)]))
+    _, channels, rows, columns = shape
+    images = [image(rng, channels, max(rows, columns))[None, :, :rows, :columns] for _ in range(n)]
+    return np.ascontiguousarray(np.stack(images))
 
 
 # -- flows: each makes its files and answers x ---------------------------------------------------
