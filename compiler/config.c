@@ -9,7 +9,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_KEYS = 10000 };
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_KEYS = 10000, MAX_DIRECTIVES = 100 };
 
 typedef struct Builder {
     yaml_parser_t parser;
@@ -222,6 +222,16 @@ static bool build_tree(Builder *b, const uint8_t *data)
     return !b->failed && b->root;
 }
 
+/* Returns whether libyaml may find too many %TAG directives: it compares each with all before.  A
+ * line of YAML ends with a control character, or with U+0085, U+2028 or U+2029. */
+static bool has_directives(const uint8_t *data, size_t n)
+{
+    int count = data[0] == '%';
+    for (size_t i = 1; i < n; i++)
+        count += data[i] == '%' && (data[i - 1] < ' ' || strchr("\x85\xA8\xA9", data[i - 1]));
+    return count > MAX_DIRECTIVES;
+}
+
 const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n, Diag *d)
 {
     Builder b = {.a = a, .file = file, .diag = d};
@@ -235,6 +245,10 @@ const Yaml *yaml_parse(Arena *a, const char *file, const uint8_t *data, size_t n
     }
     if (!n) {
         diag_error(d, (Loc){.file = file}, "is empty");
+        return NULL;
+    }
+    if (has_directives(data, n)) {
+        diag_error(d, (Loc){.file = file}, "has more than 100 directives");
         return NULL;
     }
     if (!yaml_parser_initialize(&b.parser)) {

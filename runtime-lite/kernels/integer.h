@@ -300,7 +300,7 @@ ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
     }
     EtcSums run = *s;
     run.rows = 1;
-    run.n = ((s->rows * s->pitch) + ETC_LANES - 1) / ETC_LANES * ETC_LANES;
+    run.n = (((s->rows - 1) * s->pitch) + s->n + ETC_LANES - 1) / ETC_LANES * ETC_LANES;
     run.at = 0;
     etc_integer_rows(&run, sums, q);
     for (int64_t r = 0; r < s->rows; r++) {

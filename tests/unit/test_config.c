@@ -220,6 +220,18 @@ Test(config, nothing_grows_out_of_a_small_text)
     free(text);
 }
 
+Test(config, libyaml_does_not_compare_many_directives)
+{
+    char text[101 * 16] = "", *at = text;
+    for (int i = 0; i < 100; i++)
+        at += sprintf(at, "%%TAG !%d! t\n", i);
+    strcpy(at, "---\nrules: []\n");
+    expect_told(text, "");
+    memmove(text + 12, text, strlen(text) + 1);
+    memcpy(text, "%TAG !x! t\n\n", 12);
+    expect_text_refused(text, "has more than 100 directives");
+}
+
 Test(config, many_rules_are_read_and_more_refused)
 {
     char *body = repeated("- {weight: int8}\n", 1000, ""), *text = malloc(strlen(body) + 64);
