@@ -155,6 +155,26 @@ static void draw_run_time(Layer *l, Draw *d, int64_t rows)
     l->q.zero_dtype = ETC_Q_I16;
 }
 
+/* Rounds to the nearest integer, ties to even, and adds the zero point.  A NaN is lo. */
+static uint8_t quantized(float v, int32_t zero, int32_t lo, int32_t hi)
+{
+    const float least = (float)(lo - zero), most = (float)(hi - zero);
+    v = v > least ? v : least;
+    v = v < most ? v : most;
+    return (uint8_t)((int32_t)rintf(v) + zero);
+}
+
+static void bytes_of_squares(const float *v, uint8_t *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = quantized(v[i] * v[i], -100, -128, 127);
+}
+
+static int makes_floats(const EtcInteger *q)
+{
+    return q->is_float && !q->then;
+}
+
 static void draw_layer(Layer *l, Draw *d, int64_t channels, int64_t terms, int64_t rows)
 {
     const float typical = 5000.0f * sqrtf((float)terms); /* a sum */
@@ -169,7 +189,8 @@ static void draw_layer(Layer *l, Draw *d, int64_t channels, int64_t terms, int64
             l->sums[c] += l->w[c * terms + k];
     }
     l->q.inverse = 64.0f * draw_unit(d);
-    l->q.is_float = draw_below(d, 4) == 0;
+    l->q.is_float = draw_below(d, 3) == 0;
+    l->q.then = l->q.is_float && draw_below(d, 2) ? bytes_of_squares : NULL;
     l->q.x_is_signed = (int32_t)draw_below(d, 2);
     l->q.zero = (l->q.x_is_signed ? -128 : 0) + (int32_t)draw_below(d, ANY_BYTE);
     l->scales = draw_floats(d, channels, 300.0f / typical / l->q.inverse);
@@ -208,15 +229,6 @@ static int32_t zero_of(const EtcInteger *q, int64_t row)
     return zero > least + 255 ? least + 255 : zero;
 }
 
-/* Rounds to the nearest integer, ties to even, and adds the zero point.  A NaN is lo. */
-static uint8_t quantized(float v, int32_t zero, int32_t lo, int32_t hi)
-{
-    const float least = (float)(lo - zero), most = (float)(hi - zero);
-    v = v > least ? v : least;
-    v = v < most ? v : most;
-    return (uint8_t)((int32_t)rintf(v) + zero);
-}
-
 static void put_output(void *y, int64_t i, int32_t sum, const EtcInteger *q, int64_t channel,
                        int64_t row)
 {
@@ -226,7 +238,9 @@ static void put_output(void *y, int64_t i, int32_t sum, const EtcInteger *q, int
     v = v + (q->bias ? q->bias[channel] : 0.0f);
     v = v < q->lo ? q->lo : v;
     v = v > q->hi ? q->hi : v;
-    if (q->is_float)
+    if (q->then)
+        q->then(&v, (uint8_t *)y + i, 1);
+    else if (q->is_float)
         ((float *)y)[i] = v;
     else
         ((uint8_t *)y)[i] = quantized(v * q->inverse, q->y_zero, q->y_lo, q->y_hi);
@@ -352,7 +366,7 @@ static int8_t *in_quads(const EtcConv *g, const int8_t *w)
 
 static void compare_conv(const EtcConv *g, const int8_t *x, const Layer *l)
 {
-    const int64_t n = g->n * g->groups * g->oc * g->oh * g->ow, bytes = n * (l->q.is_float ? 4 : 1);
+    const int64_t n = g->n * g->groups * g->oc * g->oh * g->ow, bytes = n * (makes_floats(&l->q) ? 4 : 1);
     void *want = memory(bytes);
     int8_t *quads = g->ic > 1 ? in_quads(g, l->w) : NULL;
     EtcConv changed = *g;
@@ -361,11 +375,11 @@ static void compare_conv(const EtcConv *g, const int8_t *x, const Layer *l)
     for (int i = 0; i < n_builds; i++) {
         void *y = memory(bytes);
         build[i]->conv(x, l->w, y, g, &l->q, work[i]);
-        must_equal(build[i]->name, "a convolution", y, want, n, l->q.is_float);
+        must_equal(build[i]->name, "a convolution", y, want, n, makes_floats(&l->q));
         if (quads) {
             memset(y, 0xA5, (size_t)bytes);
             build[i]->conv(x, quads, y, &changed, &l->q, work[i]);
-            must_equal(build[i]->name, "a convolution in quads", y, want, n, l->q.is_float);
+            must_equal(build[i]->name, "a convolution in quads", y, want, n, makes_floats(&l->q));
         }
         free(y);
     }
@@ -511,13 +525,13 @@ static void try_linear(Draw *d)
     }
     int8_t *x = draw_bytes(d, g.m * g.k);
     draw_layer(&l, d, g.n, g.k, g.m);
-    const int64_t n = g.m * g.n, bytes = n * (l.q.is_float ? 4 : 1);
+    const int64_t n = g.m * g.n, bytes = n * (makes_floats(&l.q) ? 4 : 1);
     void *want = memory(bytes);
     plain_linear(x, want, &g, &l);
     for (int i = 0; i < n_builds; i++) {
         void *y = memory(bytes);
         build[i]->linear(x, l.w, y, &g, &l.q);
-        must_equal(build[i]->name, "a linear layer", y, want, n, l.q.is_float);
+        must_equal(build[i]->name, "a linear layer", y, want, n, makes_floats(&l.q));
         free(y);
     }
     free(want);

@@ -3,6 +3,9 @@
 #ifndef TESTS_FUZZ_INTEGER_CORES_H
 #define TESTS_FUZZ_INTEGER_CORES_H
 
+#if !defined(ETC_HAS_THEN)
+#define ETC_HAS_THEN 1
+#endif
 #include "runtime-lite/kernels/conv_geometry.h"
 #include "runtime-lite/kernels/integer_linear.h"
 #include "runtime-lite/kernels/integer_pool.h"
