@@ -170,11 +170,12 @@ ETC_INLINE void etc_store_rounded(uint8_t *y, int64_t n, int nv, const EtcF v[4]
     __m512i i[4], bytes;
     ETC_UNROLL
     for (int k = 0; k < 4; k++) {
-        i[k] = _mm512_cvtps_epi32((__m512)v[k % nv]);
+        i[k] = _mm512_maskz_cvtps_epi32(0xffff, (__m512)v[k % nv]);
     }
     i[0] = _mm512_adds_epi16(_mm512_packs_epi32(i[0], i[1]), add);
     i[2] = (nv > 2) ? _mm512_adds_epi16(_mm512_packs_epi32(i[2], i[3]), add) : i[0];
-    bytes = _mm512_permutexvar_epi32((__m512i)order, _mm512_packs_epi16(i[0], i[2]));
+    bytes = _mm512_maskz_permutexvar_epi32(0xffff, (__m512i)order,
+                                           _mm512_packs_epi16(i[0], i[2]));
     bytes = _mm512_max_epi8(bytes, _mm512_set1_epi8((int8_t)lo));
     bytes = _mm512_xor_si512(bytes, _mm512_set1_epi8((int8_t)flip));
     if (n >= 64) {
