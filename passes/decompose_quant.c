@@ -221,13 +221,15 @@ bool decomp_fake_quantize(Rewrite *r, Node *n)
     static const OpId op[3][2] = {{OP_QUANTIZE_PER_TENSOR, OP_DEQUANTIZE_PER_TENSOR},
                                   {OP_QUANTIZE_PER_TENSOR_TENSOR, OP_DEQUANTIZE_PER_TENSOR_TENSOR},
                                   {OP_QUANTIZE_PER_CHANNEL, OP_DEQUANTIZE_PER_CHANNEL}};
-    Value *scale = arg_value(n, "scale"), *zero = NULL;
+    Value *scale = arg_value(n, "scale"), *zero = arg_value(n, "zero_point");
     int form = !scale ? 0 : arg_find(n, "axis") < 0 ? 1 : 2;
     if (!is_float(r, n, false))
         return false;
+    if (scale && !zero)
+        return diag_unsupported(r->d, n->loc, "expects a tensor as zero point");
     if (scale) {
         scale = build_cast(r, n, scale, ETC_F64);
-        zero = build_cast(r, n, arg_value(n, "zero_point"), ETC_I64);
+        zero = build_cast(r, n, zero, ETC_I64);
         if (!scale || !zero)
             return false;
     }
