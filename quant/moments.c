@@ -37,7 +37,7 @@ bool moments_ask(Annotation *a, unsigned algorithms, bool is_before)
         Moments **m = &a->moments[v->index];
         *m = *m ? *m : moments_new(a->arena, v, axis);
         (*m)->is_before = is_before;
-        if (p->choice.algorithms & algorithms & ALG_GPTQ)
+        if (p->choice.algorithms & algorithms & ALG_GPTQ && (*m)->axis == axis)
             products_ask(*m, n, p->choice.weight.bits, a->arena);
         any = true;
     }
