@@ -2729,6 +2729,19 @@ def elements_once(k, x, w):
     return a, inverse, counts, b, run, c, n, x.unique() * 2, number, weight
 
 
+@model(rnd(3, 4), rnd(4, seed=1))
+class products_of_weights_read_elsewhere(nn.Module):
+    """Products pack constants that other nodes read as well."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(rnd(4, 4, seed=2))
+        self.b = nn.Parameter(rnd(4, seed=3))
+
+    def forward(self, x, y):
+        return F.linear(x, self.w, self.b), y + self.b, y * self.w, x @ self.w, F.linear(x * 2, self.w)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
