@@ -183,6 +183,16 @@ static void put_planned(Emit *e, Text *t, const Value *v)
         put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);
 }
 
+/* An intermediate value may lie where a result of another dtype will take its place. */
+static void put_result(Emit *e, Text *t, const Value *v)
+{
+    const char *type = c_type(v->type.dtype);
+    assert(v->place.offset < e->method->n_out);
+    if (strcmp(type, c_type(e->method->out[v->place.offset]->type.dtype)))
+        put(t, "(%s *)(void *)", type);
+    put(t, "%s", e->out_name[v->place.offset]);
+}
+
 void put_pointer(Emit *e, Text *t, const Value *v)
 {
     int pool = v->place.pool;
@@ -191,7 +201,7 @@ void put_pointer(Emit *e, Text *t, const Value *v)
     else if (pool == POOL_IN)
         put(t, "%s", e->in_name[v->place.offset]);
     else if (pool == POOL_OUT)
-        put(t, "%s", e->out_name[v->place.offset]);
+        put_result(e, t, v);
     else
         put_planned(e, t, v);
 }
