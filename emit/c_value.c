@@ -183,14 +183,13 @@ static void put_planned(Emit *e, Text *t, const Value *v)
         put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);
 }
 
-/* An intermediate value may lie where a result of another dtype will take its place. */
+/* Where a result will lie there may be an intermediate value of another dtype before. */
 static void put_result(Emit *e, Text *t, const Value *v)
 {
-    const char *type = c_type(v->type.dtype);
-    assert(v->place.offset < e->method->n_out);
-    if (strcmp(type, c_type(e->method->out[v->place.offset]->type.dtype)))
-        put(t, "(%s *)(void *)", type);
-    put(t, "%s", e->out_name[v->place.offset]);
+    const int at = (int)v->place.offset;
+    if (v->type.dtype != e->method->out[at]->type.dtype)
+        put(t, "(%s *)(void *)", c_type(v->type.dtype));
+    put(t, "%s", e->out_name[at]);
 }
 
 void put_pointer(Emit *e, Text *t, const Value *v)
