@@ -121,17 +121,19 @@ static void put_pair(Each *e, const char *relation, EtcDtype t)
 {
     bool is_truth = !strncmp(op_kernel(e->n->op), "logical", 7);
     const char *type = computed_in(t), *zero = is_truth ? " != 0" : "";
-    put(&e->f->body, "(");
+    const Arg other = arg_get(e->n, "other");
+    /* "0 + x": compilers warn of a comparison that no number of a narrow type passes. */
+    put(&e->f->body, t == ETC_I64 && other.kind != ARG_VALUE ? "(0 + " : "(");
     put_operand(e, 0, type);
     put(&e->f->body, "%s)%s(", zero, relation);
-    if (arg_get(e->n, "other").kind == ARG_VALUE) {
-        put_operand(e, arg_get(e->n, "other").slot, type);
+    if (other.kind == ARG_VALUE) {
+        put_operand(e, other.slot, type);
     } else if (t == ETC_I64 &&
                dtype_is_int(arg_value(e->n, "self")->type.dtype)) { /* the number may wrap */
         put(&e->f->body, "(int64_t)(%s)", c_type(arg_value(e->n, "self")->type.dtype));
-        put_number(e->f, &e->n->arg[arg_of(e->n, "other")], t);
+        put_number(e->f, &other, t);
     } else {
-        put_number(e->f, &e->n->arg[arg_of(e->n, "other")], t);
+        put_number(e->f, &other, t);
     }
     put(&e->f->body, "%s)", zero);
 }

@@ -183,6 +183,15 @@ static void put_planned(Emit *e, Text *t, const Value *v)
         put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);
 }
 
+/* Where a result will lie there may be an intermediate value of another dtype before. */
+static void put_result(Emit *e, Text *t, const Value *v)
+{
+    const int at = (int)v->place.offset;
+    if (v->type.dtype != e->method->out[at]->type.dtype)
+        put(t, "(%s *)(void *)", c_type(v->type.dtype));
+    put(t, "%s", e->out_name[at]);
+}
+
 void put_pointer(Emit *e, Text *t, const Value *v)
 {
     int pool = v->place.pool;
@@ -191,7 +200,7 @@ void put_pointer(Emit *e, Text *t, const Value *v)
     else if (pool == POOL_IN)
         put(t, "%s", e->in_name[v->place.offset]);
     else if (pool == POOL_OUT)
-        put(t, "%s", e->out_name[v->place.offset]);
+        put_result(e, t, v);
     else
         put_planned(e, t, v);
 }

@@ -71,6 +71,18 @@ static void level_ranks(Rewrite *r, Node *n)
         node_set_in(n, low, v);
 }
 
+/* -- self + alpha other ------------------------------------------------------------------------ */
+
+/* Returns whether the official kernel would (with symbolic sizes: could) multiply `self` by alpha
+ * instead of `other`: it exchanges the two if `self` has one element. */
+static bool misplaces_alpha(const Node *n)
+{
+    double alpha;
+    const Type t = arg_value(n, "self")->type;
+    return !(arg_number(n, "alpha", &alpha) && alpha == 1) &&
+           (!type_is_static(t) || type_numel(t) == 1);
+}
+
 /* -- the walk ---------------------------------------------------------------------------------- */
 
 bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
@@ -83,7 +95,7 @@ bool pass_fit_kernels(Graph *g, Arena *tmp, Diag *d)
         rewrite_inputs(&r, n);
         if (is_planned(n))
             level_ranks(&r, n);
-        else if (op_info[n->op].flags & FITS)
+        if (op_info[n->op].flags & FITS && (n->op != OP_ADD_TENSOR || misplaces_alpha(n)))
             ok = rewrite_by_rule(&r, n, RULE_OF_KERNEL) && ok;
     }
     rewrite_finish(&r);

@@ -310,6 +310,12 @@ static uint32_t constant_of(Lower *w, const Value *v, Layout l)
                       t, rank, moved);
 }
 
+/* XNNPACK gives up a constant that a product has packed, so no other node may read this value. */
+uint32_t x_packed(Lower *w, const Value *v)
+{
+    return v->state ? constant_of(w, v, AS_IS) : x_use(w, v, AS_IS);
+}
+
 /* -- layouts --------------------------------------------------------------------------------- */
 
 /* Returns whether a change of layout leaves every byte where it is. */

@@ -31,6 +31,7 @@ void x_define(Lower *w, const Value *v, Layout l, uint32_t id);
 uint32_t x_result(Lower *w, const Value *v, Layout l); /* a new value for v, defined at once */
 bool x_has(const Lower *w, const Value *v, Layout l);
 uint32_t x_use(Lower *w, const Value *v, Layout l);
+uint32_t x_packed(Lower *w, const Value *v);
 Layout x_prefers(const Lower *w, const Node *n);
 
 XNode *x_node(Lower *w, XnnKind kind, uint32_t output); /* valid until the next one is made */

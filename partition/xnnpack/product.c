@@ -46,7 +46,7 @@ void xnn_lower_linear(Lower *w, const Node *n)
         dim[1] = (uint32_t)xnn_size(b, 0);
         flags = 0;
     }
-    uint32_t filter = xnn_is_constant(b) ? x_use(w, b, AS_IS) : x_weight_value(w, &k, 2, dim, 0);
+    uint32_t filter = xnn_is_constant(b) ? x_packed(w, b) : x_weight_value(w, &k, 2, dim, 0);
     uint32_t out = x_result(w, n->out[0], AS_IS);
     /* With float operands and integer weights, XNNPACK multiplies the bias by the weights'
      * scales. */

@@ -526,7 +526,7 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
         return x_constant(w, v->state->name, v->state->fqn, x_floats(w, v), XNN_F32, 1,
                           (const uint32_t[]){(uint32_t)xnn_size(v, 0)});
     if (w->x.value[in].dtype != XNN_QINT8)
-        return x_use(w, v, AS_IS);
+        return x_packed(w, v);
     uint32_t n = (uint32_t)w->x.value[filter].n_scales;
     State *s = w->x.constant[w->x.value[filter].scales - 1];
     const float *by = state_elements(s), *bias = x_floats(w, v);

@@ -3,7 +3,7 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Seventeen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
@@ -15,6 +15,8 @@ Needs torch and executorch (`./dev conformance` brings them). Sixteen parts, one
   variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
                       --delegate all in the official one and, where it was built, by etc-xnn; there
                       without --full those of DELEGATED
+  dags                random models of dags.py, in the three runtimes, and with --backend xnnpack --delegate all in the
+                      official one; the same ones each time, with --full more
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
@@ -77,6 +79,7 @@ DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "ha
              "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "transposes",
              "windows"]  # beginnings of names
 OLD = ["complex_arithmetic", "elementary", "map_of_loops", "pools", "sampled_by_grids"]
+DAGS = range(100, 130), range(400)  # seeds, and those of --full
 NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
 TILES = 32 << 10  # bytes of instructions that cutting into tiles may add, where it lowers the arena
 COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
@@ -185,6 +188,21 @@ def variants(rows, args, zoo, out, text):
         models(rows, "v-xnnpack", names, check(args, zoo, os.path.join(out, "v-xnnpack"), args.etc, "official", names, flags))
     if names and os.path.exists(with_xnn):
         models(rows, "v-xnn-lite", names, check(args, zoo, os.path.join(out, "v-xnn-lite"), args.etc, "lite", names, flags, etc=with_xnn))
+
+
+def dags(rows, args, zoo, out, text):
+    """The models of dags.py, exported anew each time."""
+    names = [f"dag_{k}" for k in DAGS[args.full] if text in f"dag_{k}"]
+    shutil.rmtree(zoo, ignore_errors=True)
+    if names:
+        subprocess.run([sys.executable, os.path.join(HERE, "dags.py"), zoo, *(n[4:] for n in names)], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        names = [n for n in names if os.path.exists(os.path.join(zoo, n))] # others have no output to compare
+    for runner in ("official", "lite", "c") if names else ():
+        models(rows, "d-" + runner, names, check(args, zoo, os.path.join(out, "d-" + runner), args.etc, runner, names))
+    if names:
+        models(rows, "d-xnnpack", names, check(args, zoo, os.path.join(out, "d-xnnpack"), args.etc, "official", names,
+                                               ["--backend", "xnnpack", "--flags", "--delegate all"]))
 
 
 # -- official samples ------------------------------------------------------------------------
@@ -357,6 +375,7 @@ def main():
             sample(rows, args.etc, path)
     if everything:
         variants(rows, args, os.path.join(args.work, "variants"), out, args.filter)
+        dags(rows, args, os.path.join(args.work, "dags"), out, args.filter)
         with quiet():
             quantized.check(rows, args.etc, os.path.join(out, "quantized"), args.filter)
             silero.check(rows, args.etc, os.path.join(out, "silero"), args.filter, args.full)

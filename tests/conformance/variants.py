@@ -2729,6 +2729,29 @@ def elements_once(k, x, w):
     return a, inverse, counts, b, run, c, n, x.unique() * 2, number, weight
 
 
+@model(rnd(()), rnd(2, 3, seed=1), torch.tensor([[[0.5]]]).half(), rnd(2, 3, seed=2).half(), torch.tensor([7], dtype=torch.int32),
+       torch.tensor([200, 3, 90], dtype=torch.uint8), torch.tensor([True, False, True]))
+def operands_of_one_element(x, y, one, h, k, i, m):
+    """The operand that alpha or value multiplies is the second one, in the dtype of the result."""
+    sums = torch.add(x, y, alpha=2), torch.add(one, h, alpha=0.5), torch.add(k, i, alpha=3), torch.add(y, x, alpha=2), torch.sub(x, y, alpha=2)
+    parts = torch.addcmul(one, i, i, value=-0.5), torch.addcdiv(x, i, x, value=-3), torch.addcmul(k[0], i, i[0], value=2)
+    products = torch.cumprod(torch.cat([h.flatten() * 300, h.new_zeros(2)]), 0), torch.cumprod(i, 0, dtype=torch.float16)
+    return *sums, *parts, *products, m.index_add(0, k - 7, m[1:2], alpha=2), m.index_add(0, k - 6, m[:1], alpha=2)
+
+
+@model(rnd(3, 4), rnd(4, seed=1))
+class products_of_weights_read_elsewhere(nn.Module):
+    """Products pack constants that other nodes read as well."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(rnd(4, 4, seed=2))
+        self.b = nn.Parameter(rnd(4, seed=3))
+
+    def forward(self, x, y):
+        return F.linear(x, self.w, self.b), y + self.b, y * self.w, x @ self.w, F.linear(x * 2, self.w)
+
+
 def leaves(x):
     return torch.utils._pytree.tree_flatten(x)[0]  # None is a leaf
 
