@@ -74,8 +74,12 @@ static EtcStatus larger_run(void *state, EtcValue *const *arg, int32_t n_args, E
     EtcStatus s = sound_run(state, arg, n_args, e);
     for (int32_t i = 0; i < n_args; i++) {
         EtcTensor *t = tensor_of(arg[i]);
-        if (t && t->capacity > RUN_MEMORY)
-            t->capacity -= RUN_MEMORY;
+        if (!t || t->capacity <= RUN_MEMORY)
+            continue;
+        t->capacity -= RUN_MEMORY;
+        for (int k = 0; k < XNN_READS_PAST; k++) /* what may be read, but not written */
+            if (((const uint8_t *)t->data)[t->capacity + k] != 0xA5)
+                __builtin_trap();
     }
     return s;
 }
