@@ -112,6 +112,12 @@ static void run_heads(const EtcCall *c, const Heads *h, const EtcAttention *g)
     }
 }
 
+/* Counts the products of queries and keys, and of weights and values. */
+static int may_attend(const EtcCall *c, const Heads *h, const EtcAttention *g)
+{
+    return etc_may_work(c, etc_numel(h->t[Q]) + etc_numel(h->t[Y]), g->n_k);
+}
+
 static EtcStatus check_types(const Heads *h)
 {
     for (int k = Q; k < N_OPERANDS; k++) {
@@ -188,6 +194,9 @@ static EtcStatus run_attention(const EtcCall *c, Heads *h, EtcAttention *g, int3
     g->scale = (float)scale.d;
     g->is_causal = is_causal;
     set_geometry(h, g);
+    if (!may_attend(c, h, g)) {
+        return ETC_TOO_MUCH;
+    }
     if (etc_numel(h->t[Y]) > 0) {
         run_heads(c, h, g);
     }
@@ -296,6 +305,9 @@ EtcStatus etc_packed_attention(const EtcCall *c)
     set_steps(m, &g.mask_row, &g.mask_column);
     h.groups = heads / kv_heads;
     st = etc_resize64(h.t[Y], dim, 3);
+    if ((st == ETC_OK) && !may_attend(c, &h, &g)) {
+        return ETC_TOO_MUCH;
+    }
     if ((st == ETC_OK) && (etc_numel(h.t[Y]) > 0)) {
         run_packed(c, &h, &g, heads);
     }

@@ -51,6 +51,9 @@ EtcStatus etc_integer_matmul(const EtcCall *c)
     if (!etc_is_plain(x) || !etc_is_plain(w) || !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
+    if (!etc_may_work(c, etc_numel(y), k)) {
+        return ETC_TOO_MUCH;
+    }
     const EtcByteMatmul g = {
         x->dim[0], m, n, k, is_transposed ? 1 : n, is_transposed ? k : 1, turn_of(x), turn_of(w),
         (int32_t)v[0] + turn_of(x), (int32_t)v[1] + turn_of(w), (int32_t)v[2], (int32_t)v[3],

@@ -145,6 +145,9 @@ EtcStatus etc_integer_linear(const EtcCall *c)
     if ((st == ETC_OK) && !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
     }
+    if ((st == ETC_OK) && !etc_may_work(c, etc_numel(y), g.k)) {
+        return ETC_TOO_MUCH;
+    }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         etc_cores_of(c)->linear_i8(x->data, (const int8_t *)w->data, y->data, &g, &q);
     }
@@ -221,6 +224,9 @@ EtcStatus etc_integer_convolution(const EtcCall *c)
     st = etc_resize64(y, dim, x->rank);
     if ((st == ETC_OK) && !etc_is_plain(y)) {
         return ETC_UNSUPPORTED;
+    }
+    if ((st == ETC_OK) && !etc_may_work(c, etc_numel(y), g.ic * g.kh * g.kw)) {
+        return ETC_TOO_MUCH;
     }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         etc_cores_of(c)->conv_i8(x->data, (const int8_t *)w->data, y->data, &g, &q, c->scratch);

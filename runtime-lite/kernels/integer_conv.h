@@ -450,7 +450,7 @@ ETC_INLINE int64_t etc_quads_rows(const EtcConv *g)
         return 0;
     }
     while ((rows > 0) && ((etc_quads_of(g, rows, &b) > (ETC_WORK_BYTES / 8)) ||
-                          ((b.width * 12) > (ETC_WORK_BYTES / 8)))) {
+                          (((b.width * 12) + ETC_LANES) > (ETC_WORK_BYTES / 8)))) {
         rows = (rows > 16) ? (rows / 2) : (rows - 1);
     }
     const int64_t bands = (rows > 0) ? ((g->oh + rows - 1) / rows) : 1;
@@ -502,7 +502,8 @@ ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, in
         const int64_t n = etc_min_i64(g->oh - oy, most), used = etc_quads_of(g, n, &b) * 4;
         const int is_byte = (t.bytes != NULL) && (bytes.has_then == 0);
         const int64_t size = is_byte ? 1 : 4; /* the bytes of what tiles make */
-        const int64_t channels = (ETC_WORK_BYTES - used) / size / b.width / 12 * 12;
+        /* the last row's last vector may be read past its sums */
+        const int64_t channels = (ETC_WORK_BYTES - ETC_VEC - used) / size / b.width / 12 * 12;
         etc_quads_offsets(g, &b);
         t.row = b.down * b.across * b.size;
         t.sums = (int32_t *)(void *)((uint8_t *)work + used);

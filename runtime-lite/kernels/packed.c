@@ -66,6 +66,9 @@ EtcStatus etc_packed_linear(const EtcCall *c)
     if ((st == ETC_OK) && !etc_is_plain(y)) {
         st = ETC_UNSUPPORTED;
     }
+    if ((st == ETC_OK) && !etc_may_work(c, etc_numel(y), g.k)) {
+        return ETC_TOO_MUCH;
+    }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         EtcPackedCore *run = (w->dtype == ETC_F16)  ? etc_cores_of(c)->packed_f16
                              : (w->dtype == ETC_U8) ? etc_cores_of(c)->packed_i4

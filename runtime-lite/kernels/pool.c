@@ -330,6 +330,9 @@ EtcStatus etc_integer_avg_pool2d(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     const EtcStatus st = shape(x, &g, y);
+    if ((st == ETC_OK) && !may_visit(c, y, &g)) {
+        return ETC_TOO_MUCH;
+    }
     if ((st == ETC_OK) && (etc_numel(y) > 0)) {
         etc_rare_cores_of(c)->avg_pool_i8(x->data, y->data, &g, &q);
     }

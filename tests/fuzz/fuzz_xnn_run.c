@@ -4,9 +4,11 @@
  * The library is not built with sanitizers.  Therefore the memory that it gets (pools, inputs, the
  * file) ends at a page that faults.
  *
- * To see that the target finds bugs, build it with -DPLANTED_BUG: a blob is then taken to be longer
- * than it is, and the library reads constants past the end of the file. */
+ * To see that the target finds bugs, build it with -DPLANTED_BUG: a result is then taken to have more
+ * memory than the file says, and the library writes past its end.  Each tensor of a call is moved to
+ * memory that ends near such a page. */
 #define _GNU_SOURCE
+#include "runtime-lite/delegates/xnn_graph.h"
 #include "runtime-lite/delegates/xnn_host.h"
 #include "runtime-lite/delegates/xnnpack.h"
 #include <stdint.h>
@@ -44,13 +46,42 @@ static inline void loaded_free(void *p)
 #include "tests/fuzz/pte_runs.h"
 
 #ifdef PLANTED_BUG
-static EtcStatus (*sound_init)(void *host, const EtcBlob *blob, void **state, EtcError *e);
+enum { MOST_MOVED = 256 };
 
-static EtcStatus longer_init(void *host, const EtcBlob *blob, void **state, EtcError *e)
+static EtcStatus (*sound_run)(void *state, EtcValue *const *arg, int32_t n_args, EtcError *e);
+static void *moved[MOST_MOVED]; /* freed when the next file is run */
+static int n_moved;
+
+static EtcTensor *tensor_of(EtcValue *v)
 {
-    EtcBlob longer = *blob;
-    longer.n_bytes += 1 << 20;
-    return sound_init(host, &longer, state, e);
+    return v->tag == ETC_TENSOR ? v->as.tensor : NULL;
+}
+
+static EtcStatus larger_run(void *state, EtcValue *const *arg, int32_t n_args, EtcError *e)
+{
+    for (int32_t i = 0; i < n_args && n_moved < MOST_MOVED; i++) {
+        EtcTensor *t = tensor_of(arg[i]);
+        if (!t || t->capacity <= 0 || t->capacity >= RUN_MEMORY)
+            continue;
+        void *p = loaded_memory(16, (size_t)t->capacity + XNN_READS_PAST);
+        if (!p)
+            continue;
+        moved[n_moved++] = p;
+        t->data = memcpy(p, t->data, (size_t)t->capacity);
+        t->capacity += RUN_MEMORY;
+        t->is_static = 0;
+    }
+    EtcStatus s = sound_run(state, arg, n_args, e);
+    for (int32_t i = 0; i < n_args; i++) {
+        EtcTensor *t = tensor_of(arg[i]);
+        if (!t || t->capacity <= RUN_MEMORY)
+            continue;
+        t->capacity -= RUN_MEMORY;
+        for (int k = 0; k < XNN_READS_PAST; k++) /* what may be read, but not written */
+            if (((const uint8_t *)t->data)[t->capacity + k] != 0xA5)
+                __builtin_trap();
+    }
+    return s;
 }
 #endif
 
@@ -59,14 +90,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int32_t n = 1;
+#ifdef PLANTED_BUG
+    while (n_moved > 0)
+        loaded_free(moved[--n_moved]);
+#endif
     for (int32_t i = 0; i < n && i < RUN_METHODS; i++) {
         EtcXnnpack *x = etc_xnnpack_new(1);
         if (!x)
             __builtin_trap();
         EtcDelegate d = etc_xnnpack_delegate(x);
 #ifdef PLANTED_BUG
-        sound_init = d.init;
-        d.init = longer_init;
+        sound_run = d.run;
+        d.run = larger_run;
 #endif
         n = run_method(data, size, i, &d, 1);
         etc_xnnpack_free(x);

@@ -631,6 +631,34 @@ Test(kernels, groups_of_no_channels_are_refused)
     free(scratch);
 }
 
+/* Kernels of products, called when no work is left. */
+static void work_none(Case *c, int n, void *scratch)
+{
+    static const char *const key[] = {"integer_linear", "integer_convolution", "integer_avg_pool2d",
+                                      "integer_matmul", "packed_linear", "softmax_attention", "attention"};
+    const EtcTensor *w = c->value[1].tag == ETC_TENSOR ? c->value[1].as.tensor : NULL;
+    int64_t left = 0;
+    Call k;
+    size_t at = 0;
+    while (at < sizeof key / sizeof *key && strcmp(c->key, key[at]) != 0)
+        at++;
+    if (at == sizeof key / sizeof *key || etc_numel(&c->out[0].expected) == 0 || (w && etc_numel(w) == 0))
+        return;
+    call_make(&k, c, etc_cores(), scratch);
+    k.call.work = &left;
+    cr_assert_eq(find_kernel(c->key)(&k.call), ETC_TOO_MUCH, "case %d, %s", n, c->key);
+    call_free(&k);
+}
+
+Test(kernels, products_count_as_work)
+{
+    void *scratch = aligned_alloc(64, ETC_SCRATCH_BYTES);
+    for (int i = 0; i < N_FAMILIES; i++) {
+        each_case(families[i], work_none, scratch);
+    }
+    free(scratch);
+}
+
 /* -- results over operands ------------------------------------------------------------------- */
 
 static const EtcKernelRow *row_of(const Case *c)
