@@ -237,15 +237,40 @@ static File *find_given(const Files *f, const char *path)
     return NULL;
 }
 
+/* Reads standard input to its end.  Returns its entry, which is called "-", or NULL. */
+static File *give_stdin(Files *f, Diag *d)
+{
+    enum { MOST = 1 << 30 };
+    char *text = NEW(f->arena, char, 1);
+    size_t n = 0, room = 0;
+    while (!feof(stdin) && !ferror(stdin) && n < MOST) {
+        if (n == room) {
+            room = room ? 2 * room : 65536;
+            text = memcpy(NEW(f->arena, char, room), text, n);
+        }
+        n += fread(text + n, 1, room - n, stdin);
+    }
+    if (ferror(stdin) || n >= MOST) {
+        diag_io(d, (Loc){.file = "-"}, "cannot be read, or is larger than 1 GiB");
+        return NULL;
+    }
+    file_give(f, "-", (const uint8_t *)text, n);
+    f->file[f->n - 1]->is_opened = true; /* keys cover it */
+    return f->file[f->n - 1];
+}
+
 File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d)
 {
+    bool is_stdin = !strcmp(path, "-");
     File *is = find_given(f, path);
+    if (!is && is_stdin)
+        is = give_stdin(f, d);
     if (is) {
         *data = is->given;
         *n = (size_t)is->size;
         return is;
     }
-    int fd = file_open(f, path, &is, d);
+    int fd = is_stdin ? -1 : file_open(f, path, &is, d);
     if (fd < 0)
         return NULL;
     *n = (size_t)is->size;
