@@ -218,6 +218,9 @@ static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
     int64_t lo, hi;
     if (!parse_range(text + len + 1, &lo, &hi))
         return diag_error(d, loc, "--dim %s is not NAME=LO..HI", text);
+    const Dim *axis = find_axis(p, text, len);
+    if (axis && lo == hi && dim_equal(*axis, DIM(lo))) /* it has this size already */
+        return true;
     Symbol *sym = find_size(p, loc, text, &lo, &hi, d);
     if (!sym)
         return false;

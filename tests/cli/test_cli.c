@@ -271,6 +271,8 @@ Test(cli, dim_bounds_a_size)
     cr_expect_not_null(strstr(r.out, "input 0: f32[4,64] at most"), "%s", r.out);
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.1=1..8", 1,
           "--dim input.1=1..8: the size of this axis is 64, not one that the export left open");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.1=65", 1, "the size of this axis is 64");
+    ok("compile $DATA/mlp_digits/model.pt2 -o m.pte --dim input.0=2..4 --dim input.1=64 -q"); /* as it is */
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.2=1..8", 1, "no such symbolic size");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.-1=1..8", 1, "no such symbolic size");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.0=0", 1, "outside the range");
