@@ -104,6 +104,9 @@ Test(files, other_outputs_are_no_clash)
     ok("compile " ADD "-o /dev/stdout -q > y");
     expect_same("x", "y");
     ok("compile " ADD "-o x --dump-data d/x --report y.svg -MD -q"); /* all are there */
+    ok("compile " ADD "--recipe int8-weight -o int8-weight -q");
+    ok("compile " ADD "--recipe int8-weight -o int8-weight -q"); /* the name of a preset reads no file */
+    sh("rm int8-weight");
     sh("ln -s x z");
     ok("compile " ADD "-o z -q");
     expect_same("x", "y");
