@@ -94,8 +94,8 @@ static bool written_twice(const char *first, const char *second, Diag *d)
 
 /* -- outputs --------------------------------------------------------------------------------- */
 
-/* Sets the key of an output.  Returns false if it is not a regular file, or cannot be created. */
-static bool output_key(const char *path, Key *k, Arena *a)
+/* Sets the key of a path.  Returns false if it is not a regular file, or cannot be created. */
+static bool path_key(const char *path, Key *k, Arena *a)
 {
     struct stat st = {0};
     const char *slash = strrchr(path, '/');
@@ -117,7 +117,7 @@ static bool output_key(const char *path, Key *k, Arena *a)
 static bool add_output(Files *f, const char *path, bool has_content, Diag *d)
 {
     Key k;
-    if (!output_key(path, &k, f->arena))
+    if (!path_key(path, &k, f->arena))
         return true;
     File *is = file_at(f, &k, path);
     if (is->is_read)
@@ -142,11 +142,9 @@ bool file_take(Files *f, const char *path, Diag *d)
 /* -- inputs ---------------------------------------------------------------------------------- */
 
 /* Returns the entry of an input under exactly this name. */
-static File *input_at(Files *f, const struct stat *st, const char *path, Diag *d)
+static File *input_at(Files *f, const Key *k, const char *path, Diag *d)
 {
-    Key k;
-    set_key(&k, st, "");
-    File *is = file_at(f, &k, path);
+    File *is = file_at(f, k, path);
     if (is->is_written) {
         clash(path, is->path, d);
         return NULL;
@@ -158,10 +156,11 @@ static File *input_at(Files *f, const struct stat *st, const char *path, Diag *d
     return is;
 }
 
+/* The file may not exist yet, and yet be an output. */
 bool file_will_be_read(Files *f, const char *path, Diag *d)
 {
-    struct stat st;
-    return stat(path, &st) || !S_ISREG(st.st_mode) || input_at(f, &st, path, d);
+    Key k;
+    return !strcmp(path, "-") || !path_key(path, &k, f->arena) || input_at(f, &k, path, d);
 }
 
 static bool is_as_read(const File *f, const struct stat *st)
@@ -173,11 +172,13 @@ static bool is_as_read(const File *f, const struct stat *st)
 bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d)
 {
     struct stat st;
+    Key k;
     if (fstat(fd, &st))
         return file_unreadable(path, d);
     if (!S_ISREG(st.st_mode))
         return diag_io(d, (Loc){.file = path}, "is not a regular file");
-    File *is = input_at(f, &st, path, d);
+    set_key(&k, &st, "");
+    File *is = input_at(f, &k, path, d);
     if (!is)
         return false;
     if (is->is_kept && !is_as_read(is, &st))

@@ -60,6 +60,7 @@ static const struct {
      2, "'l.json' is the file 'l.npy', which is read"},
     {"cp $DATA/linear/input_0.npy x.npy",
      "bench $DATA/linear/model.pt2 --input x.npy --trace x.npy", 2, "'x.npy' is read"},
+    {":", "compile none.pt2 -o ./none.pt2", 2, "'./none.pt2' is the file 'none.pt2', which is read"},
     /* two outputs */
     {":", "compile " ADD "-o x --dump-data ./x", 2, "'x' and './x' are the same file"},
     {"mkdir d; ln -s d e", "compile " ADD "-o d/x --dump-data e/x", 2,
