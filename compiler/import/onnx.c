@@ -348,11 +348,11 @@ static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 
 bool onnx_spend(Onnx *o, size_t n)
 {
-    enum { MOST = 300000 };
+    enum { MOST = 200000 };
     o->spent = n < MOST - o->spent ? o->spent + n : MOST;
     return o->spent < MOST ||
            diag_unsupported(o->diag, o->loc, "is too large: with functions, branches and loops spelled "
-                                             "out, its nodes have 300,000 operands and more");
+                                             "out, its nodes have 200,000 operands and more");
 }
 
 /* -- the order of nodes ------------------------------------------------------------------------ */
