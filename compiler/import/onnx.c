@@ -443,7 +443,8 @@ bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)
     for (size_t i = 0; i < n; i++) {
         const Onnx__Node *next = node[order[i]];
         size_t operands = next->n_input + next->n_output + next->n_attribute;
-        if (!onnx_spend(o, 1 + operands) || !read_node(o, s, next))
+        o->is_refused = !onnx_spend(o, 1 + operands) || !read_node(o, s, next);
+        if (o->is_refused)
             return false;
     }
     return true;
@@ -469,6 +470,18 @@ static bool find_opset(Onnx *o)
         if (onnx_is_default(m->opset_import[i]->domain))
             o->opset = m->opset_import[i]->version;
     return onnx_opset_is_read(o);
+}
+
+/* A node that was refused may be read if sizes are fixed. */
+static void advise_sizes(const Onnx *o)
+{
+    const char *flags = "";
+    const Program *p = o->program;
+    for (int i = 0; i < p->n_syms; i++)
+        if (*program_axis(p, p->sym[i])) /* it is the size of an input */
+            flags = arena_printf(o->tmp, "%s --dim %s=N", flags, p->sym[i]->name);
+    if (*flags)
+        diag_note(o->diag, "sizes are dynamic; fixing them may help:%s", flags);
 }
 
 static bool read_graph(Onnx *o)
@@ -517,6 +530,8 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
     o.model = onnx_unpack(o.tmp, o.loc, data, n, d);
     int before = diag_errors(d);
     bool ok = o.model && find_opset(&o) && onnx_functions(&o) && read_graph(&o) && diag_errors(d) == before;
+    if (!ok && o.is_refused)
+        advise_sizes(&o);
     folder_close(&o.folder);
     arena_free(o.tmp);
     return ok ? o.program : NULL;

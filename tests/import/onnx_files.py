@@ -149,7 +149,8 @@ WRONG = {  # bytes, a part of the message, the exit code
                                 node("Reshape", ["x", "u"], ["y"])], ("n", "m"), [tensor("one", np.array([1])), tensor("rest", np.array([-1]))]),
                         "cannot tell the size of axis 2", 4),
     "resized_by_cubes": (simple([node("Resize", ["x", "", "by"], ["y"], mode="cubic")], ("n", 2, "h"),
-                                [tensor("by", np.array([1, 1, 2], np.float32))]), "in a way that torch does not", 4),
+                                [tensor("by", np.array([1, 1, 2], np.float32))]), "in a way that torch does not: fix them with --dim\n"
+                         "  note: sizes are dynamic; fixing them may help: --dim n=N --dim h=N\n", 4),
     "einsum": (simple([node("Einsum", ["x"], ["y"], equation="ij,jk->ik")]), "not as many terms as operands", 1),
     "einsum_axes": (simple([node("Einsum", ["x"], ["y"], equation="i,jk->ik")]), "not as many letters", 1),
     "einsum_letters": (simple([node("Einsum", ["x"], ["y"], equation="i#j")]), "expected letters", 1),
