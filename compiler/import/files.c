@@ -243,14 +243,15 @@ static File *give_stdin(Files *f, Diag *d)
 {
     enum { MOST = 1 << 30 };
     char *text = NEW(f->arena, char, 1);
-    size_t n = 0, room = 0;
-    while (!feof(stdin) && !ferror(stdin) && n < MOST) {
+    size_t n = 0, room = 0, got;
+    do {
         if (n == room) {
             room = room ? 2 * room : 65536;
             text = memcpy(NEW(f->arena, char, room), text, n);
         }
-        n += fread(text + n, 1, room - n, stdin);
-    }
+        got = fread(text + n, 1, room - n, stdin);
+        n += got;
+    } while (got && n < MOST);
     if (ferror(stdin) || n >= MOST) {
         diag_io(d, (Loc){.file = "-"}, "cannot be read, or is larger than 1 GiB");
         return NULL;
