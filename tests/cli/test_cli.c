@@ -296,6 +296,10 @@ Test(cli, require_delegated_is_a_gate)
     fails("compile $DATA/add/model.pt2 -o b.pte --require-delegated 1", 5,
           "0 % of the work is delegated");
     expect_files("a.pte ");
+    write_text("mm.etir", "program \"m\" stage aten\nmethod @forward(%x: f64[2,3], %y: f64[3,4]) {\n"
+                          "  %p = aten.mm.default(%x, %y) : f64[2,4]\n  return %p\n}\n");
+    fails("compile mm.etir -o b.pte --backend xnnpack --require-delegated 50", 5,
+          "\n  note: the largest node outside is 'p' (aten.mm.default): ");
 }
 
 #define INVERSE(n)                                                                                   \
