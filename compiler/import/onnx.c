@@ -462,6 +462,11 @@ bool onnx_opset_is_read(const Onnx *o)
     return true;
 }
 
+static bool has_graph(const Onnx *o)
+{
+    return o->model->graph || diag_error(o->diag, o->loc, "has no graph: is it all there?");
+}
+
 static bool find_opset(Onnx *o)
 {
     const Onnx__Model *m = o->model;
@@ -489,8 +494,6 @@ static bool read_graph(Onnx *o)
     const Onnx__Graph *g = o->model->graph;
     OnnxScope s = {.in = o, .values = {.arena = o->tmp}};
     bool ok = true;
-    if (!g)
-        return diag_error(o->diag, o->loc, "has no graph");
     if (g->n_sparse_initializer)
         return diag_unsupported(o->diag, o->loc, "has sparse constants");
     for (size_t i = 0; i < g->n_initializer; i++)
@@ -529,7 +532,8 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
     PUSH(a, o.program->method, o.program->n_methods, o.graph);
     o.model = onnx_unpack(o.tmp, o.loc, data, n, d);
     int before = diag_errors(d);
-    bool ok = o.model && find_opset(&o) && onnx_functions(&o) && read_graph(&o) && diag_errors(d) == before;
+    bool ok = o.model && has_graph(&o) && find_opset(&o) && onnx_functions(&o) && read_graph(&o) &&
+              diag_errors(d) == before;
     if (!ok && o.is_refused)
         advise_sizes(&o);
     folder_close(&o.folder);
