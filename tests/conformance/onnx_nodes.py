@@ -5,7 +5,7 @@ them.  A case that etc takes must give the expected outputs within the case's to
 refuses must be refused for one of the reasons of REFUSED, each of which stops as many cases as it says.
 At least AT_LEAST cases must be taken.  `etc run` runs all cases; the official runtime and C run,
 without --full, one of EACH.  --full also runs the files of an older set that Debian 13 packages, in C
-one of EACH.
+one of EACH, and the package's models: layers that torch wrote, and nine networks whose weights have one value.
 """
 import collections
 import glob
@@ -172,12 +172,31 @@ def stored(path, kind):
     return give(value)
 
 
+def loaded(path):
+    """The model, without the inputs that are constants: old files list those too."""
+    model = onnx.load(path)
+    left = [i for i in model.graph.input if i.name not in {c.name for c in model.graph.initializer}]
+    del model.graph.input[:]
+    model.graph.input.extend(left)
+    return model
+
+
 def stored_cases(folder):
     for name in sorted(os.listdir(folder)):
-        graph = (model := onnx.load(f"{folder}/{name}/model.onnx")).graph
+        graph = (model := loaded(f"{folder}/{name}/model.onnx")).graph
         values = [[stored(f"{folder}/{name}/test_data_set_0/{what}_{k}.pb", v.type) for k, v in enumerate(some)]
                   for what, some in (("input", graph.input), ("output", graph.output))]
         yield types.SimpleNamespace(name=name, model=model, data_sets=[values], rtol=1e-3, atol=1e-7)
+
+
+def network_cases(folder):
+    """Their input rises from 0 to 1."""
+    for path in sorted(glob.glob(f"{folder}/*.onnx")):
+        graph = (model := loaded(path)).graph
+        shape = [d.dim_value for d in graph.input[0].type.tensor_type.shape.dim]
+        x = (np.arange(np.prod(shape)).reshape(shape) / np.prod(shape)).astype(np.float32)
+        want = stored(f"{path[:-5]}_output_0.pb", graph.output[0].type)
+        yield types.SimpleNamespace(name=os.path.basename(path), model=model, data_sets=[([x], [want])], rtol=1e-3, atol=1e-7)
 
 
 def run(etc, cases, work, parts_of):
@@ -189,10 +208,15 @@ def run(etc, cases, work, parts_of):
         return list(zip(cases, pool.imap(verdicts, tasks)))
 
 
-def tell_all(rows, name, found, at_least, apart, at):
+def tell_all(rows, name, found, at_least, apart):
     for part in RUNS:
         some = [(c, how[part]) for c, how in found if part in how]
-        tell(rows, name + part, some, len(some), at_least.get(part, 1) if len(some) == len(found) else 1, apart.get(part, {}))
+        if some:
+            tell(rows, name + part, some, len(some), at_least.get(part, 1) if len(some) == len(found) else 1, apart.get(part, {}))
+
+
+def tell_set(rows, name, found, at_least, apart, at):
+    tell_all(rows, name, found, at_least, apart)
     tell_refused(rows, f"{name}lite", [(c, how["lite"]) for c, how in found], at)
 
 
@@ -205,12 +229,18 @@ def check(rows, etc, work, files, text, is_full):
         from onnx.backend.test.case.node import collect_testcases
         cases = [c for c in collect_testcases(None) if c.model is not None and c.data_sets]
     found = run(etc, cases, work, lambda i: list(RUNS) if is_full or i % EACH == 0 else ["lite"])
-    tell_all(rows, "o-", found, AT_LEAST, {"official": APART}, 0)
+    tell_set(rows, "o-", found, AT_LEAST, {"official": APART}, 0)
     if not is_full:
         return
+    data = f"{os.path.dirname(onnx.__file__)}/backend/test/data"
+    for kind in ("pytorch-converted", "pytorch-operator"):
+        cases = list(stored_cases(f"{data}/{kind}"))
+        tell_all(rows, "torch-", run(etc, cases, f"{work}/{kind}", lambda i: list(RUNS)), dict.fromkeys(RUNS, len(cases)), {})
+    cases = list(network_cases(f"{data}/light"))
+    tell_all(rows, "net-", run(etc, cases, f"{work}/light", lambda i: ["lite", "c"]), dict.fromkeys(RUNS, len(cases)), {})
     folder = f"{files}/usr/share/libonnx-testdata/data/node"
     if not os.path.isdir(folder):
         rows.add("skip", "old-lite", "all", f"{folder} is not there")
         return
     old = run(etc, list(stored_cases(folder)), work, lambda i: list(RUNS) if i % EACH == 0 else ["lite", "official"])
-    tell_all(rows, "old-", old, OLD_AT_LEAST, {"lite": OLD_APART, "official": APART | OLD_APART, "c": OLD_APART}, 1)
+    tell_set(rows, "old-", old, OLD_AT_LEAST, {"lite": OLD_APART, "official": APART | OLD_APART, "c": OLD_APART}, 1)
