@@ -464,7 +464,7 @@ bool onnx_opset_is_read(const Onnx *o)
 
 static bool has_graph(const Onnx *o)
 {
-    return o->model->graph || diag_error(o->diag, o->loc, "has no graph: is it all there?");
+    return o->model->graph || diag_error(o->diag, o->loc, "is not an ONNX model: it has no graph");
 }
 
 static bool find_opset(Onnx *o)

@@ -591,7 +591,7 @@ static const struct {
     {"truncate -s 300M sparse.pt2", "sparse.pt2", 1, "sparse.pt2: error: "},
     {"echo hello > hello.txt", "hello.txt", 1, "is not a .pt2"},
     {"cp $DATA/official_pte/off_add.pte x.pte", "x.pte", 1, "already compiled"},
-    {"echo x > m.onnx", "m.onnx", 4, "ONNX"},
+    {"echo x > m.onnx", "m.onnx", 1, "is not an ONNX model: it has no graph"},
     {"printf '\\24\\0\\0\\0BP08\\0\\0' > bundle", "bundle", 1, "is a bundle, for ExecuTorch's"},
     {"cp $DATA/etdump/small.etdp .", "small.etdp", 1, "is a profile: etc inspect --etdump"},
     {"cp $DATA/etdump/small_sized.etdp .", "small_sized.etdp", 1, "is a profile: etc"},
