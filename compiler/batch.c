@@ -429,11 +429,11 @@ static bool parse_entry(BatchEntry *e, Arena *a, Diag *d)
 static bool prepare(Batch *b, Files *files, Strings *made, Arena *a, Diag *d)
 {
     bool ok = true;
-    for (int i = 0; i < b->n; i++) {
-        BatchEntry *e = &b->entry[i];
-        bool is = make_folders(e, e->path, made, a, d) && parse_entry(e, a, d) &&
-                  make_folders(e, e->options.report, made, a, d) &&
-                  claim_files(e, files, a, d);
+    for (int k = 0; k < 2 * b->n; k++) { /* all folders first: an entry may read what another writes there */
+        BatchEntry *e = &b->entry[k % b->n];
+        bool is = k < b->n ? make_folders(e, e->path, made, a, d)
+                           : parse_entry(e, a, d) && make_folders(e, e->options.report, made, a, d) &&
+                                 claim_files(e, files, a, d);
         if (!is)
             note_entry(e, d);
         ok = ok && is;

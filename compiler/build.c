@@ -95,7 +95,7 @@ static void print_depfile(FILE *f, const Options *o)
     put_name(f, o->output);
     fputc(':', f);
     for (int i = 0; i < o->files->n; i++)
-        if (o->files->file[i]->is_opened)
+        if (o->files->file[i]->is_opened && !o->files->file[i]->given)
             put_source(f, o->files->file[i]->path);
     fputc('\n', f);
 }

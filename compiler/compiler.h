@@ -370,7 +370,7 @@ const char *type_shown(Arena *a, Type t);               /* "f32[%s31,64]" */
 double seconds_now(void);
 void say_lines(FILE *out, const char *text, Arena *a); /* escapes each line */
 
-bool file_exists(const char *path);
+bool file_exists(const char *path); /* "-", standard input, does */
 bool ends_in(const char *s, const char *end); /* and s is longer than `end` */
 
 void html_put(FILE *f, const char *s);        /* escapes s, which may be NULL */

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct Kind {
     const char *name;
@@ -225,7 +224,7 @@ static bool read_baseline(Gate *g)
 {
     JsonDoc doc;
     if (!read_json(g, g->o->baseline, "numbers", "gate --write-baseline", &doc)) {
-        if (access(g->o->baseline, F_OK) != 0)
+        if (!file_exists(g->o->baseline))
             diag_note(g->diag, "--write-baseline makes it, from the numbers of this file");
         return false;
     }

@@ -15,48 +15,19 @@ static bool is_stdin(const char *path)
     return !strcmp(path, "-");
 }
 
-/* Reads standard input to its end and appends a NUL. */
-static char *read_stdin(Arena *a, size_t *n, Diag *d)
-{
-    char *text = NEW(a, char, 1);
-    size_t room = 0;
-    for (*n = 0; !feof(stdin) && !ferror(stdin) && *n < MAX_TEXT;) {
-        if (*n == room) {
-            room = room ? 2 * room : 65536;
-            char *bigger = NEW(a, char, room + 1);
-            text = memcpy(bigger, text, *n);
-        }
-        *n += fread(text + *n, 1, room - *n, stdin);
-    }
-    text[*n] = '\0';
-    if (!ferror(stdin) && *n < MAX_TEXT)
-        return text;
-    diag_io(d, (Loc){.file = "-"}, "cannot be read, or is larger than 1 GiB");
-    return NULL;
-}
-
 /* Reads the model, which is a text, and appends a NUL. */
 static char *read_text(const Options *o, Arena *a, Diag *d)
 {
-    const char *path = o->model;
     const uint8_t *bytes;
     size_t n;
-    char *text = NULL;
-    Loc loc = {.file = path};
-    if (is_stdin(path))
-        text = read_stdin(a, &n, d);
-    else if (file_map(o->files, path, &bytes, &n, d)) {
-        if (n > MAX_TEXT || (n && memchr(bytes, 0, n))) {
-            diag_error(d, loc, "contains a NUL byte, or is larger than 1 GiB: not a text");
-            return NULL;
-        }
-        text = arena_str(a, n ? (const char *)bytes : "", n);
-    }
-    if (text && is_stdin(path) && strlen(text) != n) {
-        diag_error(d, loc, "contains a NUL byte: not a text");
+    if (!file_map(o->files, o->model, &bytes, &n, d))
+        return NULL;
+    if (n > MAX_TEXT || (n && memchr(bytes, 0, n))) {
+        diag_error(d, (Loc){.file = o->model},
+                   "contains a NUL byte, or is larger than 1 GiB: not a text");
         return NULL;
     }
-    return text;
+    return arena_str(a, n ? (const char *)bytes : "", n);
 }
 
 static bool read_side_file(const Options *o, Program *p, Diag *d)
@@ -247,6 +218,9 @@ static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
     int64_t lo, hi;
     if (!parse_range(text + len + 1, &lo, &hi))
         return diag_error(d, loc, "--dim %s is not NAME=LO..HI", text);
+    const Dim *axis = find_axis(p, text, len);
+    if (axis && lo == hi && dim_equal(*axis, DIM(lo))) /* it has this size already */
+        return true;
     Symbol *sym = find_size(p, loc, text, &lo, &hi, d);
     if (!sym)
         return false;

@@ -739,7 +739,7 @@ static bool name_files(const Parser *p, FlagKind kind, Diag *d)
         const char *name = NULL;
         if (f->kind == kind && takes(p, f))
             name = *(const char **)(void *)((char *)p->o + f->at);
-        if (name)
+        if (name && !(f->at == AT(recipe) && recipe_is_preset(name)))
             ok = kind == FLAG_IN ? file_will_be_read(p->o->files, name, d)
                                  : file_will_be_written(p->o->files, name, d);
     }

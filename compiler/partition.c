@@ -10,13 +10,33 @@ double partition_percent(const PartitionReport *r)
     return r && r->macs ? 100.0 * (double)r->macs_taken / (double)r->macs : 0;
 }
 
+static const char *rejected_op(const Rejected *r)
+{
+    return r->op == OP_CUSTOM ? r->loc.op : op_target(r->op);
+}
+
+/* Says which of the nodes that are not delegated has the most work. */
+static void note_largest(const PartitionReport *r, Diag *d)
+{
+    const Rejected *most = NULL;
+    for (int i = 0; r && i < r->n_rejected; i++)
+        if (r->rejected[i].macs > (most ? most->macs : 0))
+            most = &r->rejected[i];
+    if (most)
+        diag_note(d, "the largest node outside is '%s' (%s): %s; etc partition lists all",
+                  most->loc.node ? most->loc.node : "?", rejected_op(most), most->refusal.why);
+}
+
 bool partition_gate(const Options *o, const Program *p, Diag *d)
 {
     double percent = o->require_delegated ? strtod(o->require_delegated, NULL) : 0;
     double is = partition_percent(p->session->partition);
-    return percent <= 0 || is >= percent ||
-           diag_fault(d, FAULT_GATE, (Loc){.file = o->model},
-                      "%.4g %% of the work is delegated, %g %% required", is, percent);
+    if (percent <= 0 || is >= percent)
+        return true;
+    diag_fault(d, FAULT_GATE, (Loc){.file = o->model},
+               "%.4g %% of the work is delegated, %g %% required", is, percent);
+    note_largest(p->session->partition, d);
+    return false;
 }
 
 /* -- operators ------------------------------------------------------------------------------- */
@@ -106,11 +126,6 @@ static void put_region(const RegionReport *r, int i, Arena *a)
            r->switching * 1e6);
     printf("  time     about %.3g us, outside %.3g us\n", r->seconds * 1e6,
            r->seconds_outside * 1e6);
-}
-
-static const char *rejected_op(const Rejected *r)
-{
-    return r->op == OP_CUSTOM ? r->loc.op : op_target(r->op);
 }
 
 static void put_rejected(const Rejected *r)

@@ -38,7 +38,7 @@ const char *type_shown(Arena *a, Type t)
 bool file_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0;
+    return !strcmp(path, "-") || stat(path, &st) == 0;
 }
 
 void html_put(FILE *f, const char *s)

@@ -1,12 +1,14 @@
-/* find_integers.c -- sees weights that are integers times scales, which an exporter multiplied out,
- * as dequantized integers again.
+/* find_integers.c -- sees weights that are integers times scales as dequantized integers.
  *
- * Stage core, before quantize.  Only products are looked at whose other operand is rounded to bytes
- * row by row at run time: their weights were integers, and backends and C multiply integers.  A
- * weight becomes integers of 4 bits with a scale for each run of a row, or of 8 bits with a scale
- * for each row, if these give each element to the last bit.  A scale is searched for among those of
- * which the largest element is a multiple.  A weight that is none ends the search with its first
- * run. */
+ * Stage core, before quantize.  A matrix of bytes that is cast to floats and multiplied by a scale for
+ * each index of one axis becomes one dequantize.
+ *
+ * An exporter may have multiplied such weights out.  Only products are looked at whose other operand
+ * is rounded to bytes row by row at run time: their weights were integers, and backends and C multiply
+ * integers.  A weight becomes integers of 4 bits with a scale for each run of a row, or of 8 bits
+ * with a scale for each row, if these give each element to the last bit.  A scale is searched for
+ * among those of which the largest element is a multiple.  A weight that is none ends the search
+ * with its first run. */
 #include "passes/internal.h"
 #include <math.h>
 #include <string.h>
@@ -139,11 +141,59 @@ static bool look(Rewrite *r, Node *n)
     return w != NULL;
 }
 
+/* -- integers that a model casts --------------------------------------------------------------- */
+
+/* Returns the axis of w along which s varies, if s broadcasts to w and has only positive numbers; else
+ * -1. */
+static int axis_of_scales(const Value *s, const Value *w)
+{
+    const float *scale = value_floats(s, -1);
+    int axis = -1;
+    for (int i = 0; scale && i < s->type.rank; i++)
+        if (s->type.dim[i].value == type_numel(s->type))
+            axis = i + w->type.rank - s->type.rank;
+    if (axis < 0 || !dim_equal(w->type.dim[axis], DIM(type_numel(s->type))))
+        return -1;
+    for (int64_t i = 0; i < type_numel(s->type); i++)
+        if (!(scale[i] > 0 && isfinite(scale[i])))
+            return -1;
+    return axis;
+}
+
+/* Returns what a node multiplies by s, if that is a constant matrix of bytes as floats; else NULL. */
+static Value *bytes_cast(const Node *n, int side)
+{
+    const Node *cast = n->in[side]->def;
+    Value *w = cast && cast->op == OP__TO_COPY ? first_operand(cast) : NULL;
+    return w && value_is_const(w) && w->type.dtype == ETC_I8 && w->type.rank == 2 && !w->type.stride ? w : NULL;
+}
+
+/* Returns false if an error was reported. */
+static bool join_scales(Rewrite *r, Node *n)
+{
+    for (int side = 0; n->op == OP_MUL_TENSOR && n->out[0]->type.dtype == ETC_F32 && side < 2; side++) {
+        Value *w = bytes_cast(n, side), *s = n->in[!side];
+        int axis = w ? axis_of_scales(s, w) : -1;
+        if (axis < 0 || !dims_equal(n->out[0]->type.dim, w->type.dim, 2))
+            continue;
+        Dim dim = DIM(type_numel(s->type));
+        QParams q = {.kind = Q_CHANNEL, .undoes = true, .lo = -128, .hi = 127, .dtype = ETC_I8, .axis = axis};
+        q.scales = constant(r, s, ETC_F32, 1, &dim, s->state->data);
+        Value *y = qparams_build(r->g, n, n->loc, w, &q, r->d);
+        return y && rewrite_node(r, n, y);
+    }
+    return true;
+}
+
 bool pass_find_integers(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
     bool ok = true;
-    for (Node *n = g->first; ok && n; n = n->next)
-        ok = look(&r, n);
+    for (Node *n = g->first, *next; ok && n; n = next) {
+        next = n->next;
+        rewrite_inputs(&r, n);
+        ok = look(&r, n) && join_scales(&r, n);
+    }
+    rewrite_finish(&r);
     return ok;
 }

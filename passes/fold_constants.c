@@ -4,7 +4,7 @@
  * weights. Then one walk per graph evaluates nodes whose operands are all constants.  A view of a
  * constant is a second constant over the same bytes.  All folds together may not make the file
  * larger by more than PTE_LIMIT or C_LIMIT: the bytes of new constants minus those of operands that
- * nobody else reads.  A node that dequantizes a matrix of integers is not folded. */
+ * only folded nodes read.  A node that dequantizes a matrix of integers is not folded. */
 #include "passes/internal.h"
 #include "ir/eval.h"
 #include "ir/session.h"
@@ -17,6 +17,8 @@ typedef struct Fold {
     Rewrite r;
     const Uses *uses;
     int64_t *left;  /* file growth that is still allowed */
+    int64_t *spare; /* by value index: its bytes that the file loses, less those that took their
+                     * place, plus 1; 0: not known yet */
     Diag quiet;     /* a kernel that refuses only means that the node stays */
 } Fold;
 
@@ -157,6 +159,17 @@ static bool is_foldable(const Node *n)
     return true;
 }
 
+/* Returns whether a constant leaves the file, because all nodes that read it are folded. */
+static bool is_dropped(const Fold *f, int v)
+{
+    bool ok = !f->uses->escapes[v];
+    for (int i = f->uses->first[v]; ok && i < f->uses->first[v + 1]; i++) {
+        const Node *n = f->uses->user[i];
+        ok = !node_is_view(n) && is_foldable(n) && eval_can(n);
+    }
+    return ok;
+}
+
 /* Returns the bytes that this fold adds to the file. */
 static int64_t growth(const Fold *f, const Node *n)
 {
@@ -165,9 +178,15 @@ static int64_t growth(const Fold *f, const Node *n)
         bytes += type_bytes(n->out[i]->type);
     for (int i = 0; i < n->n_in; i++) {
         int v = n->in[i]->index;
-        bool known = v < f->r.first_new;
-        if (!known || (f->uses->first[v + 1] - f->uses->first[v] == 1 && !f->uses->escapes[v]))
-            bytes -= type_bytes(n->in[i]->type);
+        int64_t of = type_bytes(n->in[i]->type), *spare = &f->spare[v];
+        if (v < f->r.first_new) {
+            if (!*spare)
+                *spare = 1 + (is_dropped(f, v) ? of : 0);
+            of = bytes < *spare ? bytes : *spare - 1;
+            of = of > 0 ? of : 0;
+            *spare -= of;
+        }
+        bytes -= of;
     }
     return bytes;
 }
@@ -227,8 +246,8 @@ static void fold(Fold *f, Node *n)
     EtcTensor **in = NEW(f->r.tmp, EtcTensor *, n->n_in + 1);
     EtcTensor **out = NEW(f->r.tmp, EtcTensor *, n->n_out + 1);
     int64_t *symbol = NEW(f->r.tmp, int64_t, p->n_syms + 1);
-    int64_t more = growth(f, n);
-    if (more > *f->left || !eval_can(n))
+    int64_t more = eval_can(n) ? growth(f, n) : INT64_MAX;
+    if (more > *f->left)
         return;
     for (int i = 0; i < n->n_in; i++)
         in[i] = tensor_of(n->in[i]->state, f->r.tmp);
@@ -249,6 +268,7 @@ static void fold_graph(Graph *g, int64_t *left, Arena *tmp, Diag *d)
     Fold f = {.r = rewrite_start(g, tmp, d), .left = left};
     Uses uses = graph_uses(g, tmp);
     f.uses = &uses;
+    f.spare = NEW(tmp, int64_t, g->n_values);
     for (Node *n = g->first, *next; n; n = next) {
         next = n->next;
         rewrite_inputs(&f.r, n);

@@ -185,6 +185,8 @@ int64_t pack_below(Blocks b, int64_t size, bool *fits, Arena *tmp);
 /* Sets pools and offsets of blocks that share the session's banks, and where each bank ends.  The
  * last may end behind its size.  Returns whether no offsets give a lower end: plan_banks.c. */
 bool plan_banks(Blocks b, const Session *s, int64_t *end, Arena *tmp);
+/* Reports each symbolic size of an input that has no upper bound: plan_memory.c. */
+bool plan_takes_inputs(const Program *p, Arena *tmp, Diag *d);
 
 /* Searches all packings of blocks with one part each for one that ends below `best`.  Sets at[]
  * and returns its end, or returns `best` if there is none.  *work limits the steps; if it is 0

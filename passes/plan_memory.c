@@ -18,7 +18,7 @@
 /* -- what cannot be planned -------------------------------------------------------------------- */
 
 typedef struct Bounds {
-    Program *p;
+    const Program *p;
     Diag *d;
     bool *told; /* by symbol: the missing bound was reported */
     bool ok;
@@ -63,6 +63,15 @@ static void check_graph(const Graph *g, Bounds *b)
     b->ok = b->ok && check_bytes(g->in, g->n_in, (Loc){.file = g->program->name}, b->d);
     for (const Node *n = g->first; b->ok && n; n = n->next)
         b->ok = check_bytes(n->out, n->n_out, n->loc, b->d);
+}
+
+bool plan_takes_inputs(const Program *p, Arena *tmp, Diag *d)
+{
+    Bounds b = {p, d, NEW(tmp, bool, p->n_syms + 1), true};
+    for (int m = 0; m < p->n_methods; m++)
+        for (int i = 0; i < p->method[m]->n_in; i++)
+            check_type(p->method[m]->in[i]->type, &b);
+    return b.ok;
 }
 
 /* Checks that every size has an upper bound, and that the bytes of each value fit into 64 bits. */

@@ -94,8 +94,8 @@ static bool written_twice(const char *first, const char *second, Diag *d)
 
 /* -- outputs --------------------------------------------------------------------------------- */
 
-/* Sets the key of an output.  Returns false if it is not a regular file, or cannot be created. */
-static bool output_key(const char *path, Key *k, Arena *a)
+/* Sets the key of a path.  Returns false if it is not a regular file, or cannot be created. */
+static bool path_key(const char *path, Key *k, Arena *a)
 {
     struct stat st = {0};
     const char *slash = strrchr(path, '/');
@@ -117,7 +117,7 @@ static bool output_key(const char *path, Key *k, Arena *a)
 static bool add_output(Files *f, const char *path, bool has_content, Diag *d)
 {
     Key k;
-    if (!output_key(path, &k, f->arena))
+    if (!path_key(path, &k, f->arena))
         return true;
     File *is = file_at(f, &k, path);
     if (is->is_read)
@@ -142,11 +142,9 @@ bool file_take(Files *f, const char *path, Diag *d)
 /* -- inputs ---------------------------------------------------------------------------------- */
 
 /* Returns the entry of an input under exactly this name. */
-static File *input_at(Files *f, const struct stat *st, const char *path, Diag *d)
+static File *input_at(Files *f, const Key *k, const char *path, Diag *d)
 {
-    Key k;
-    set_key(&k, st, "");
-    File *is = file_at(f, &k, path);
+    File *is = file_at(f, k, path);
     if (is->is_written) {
         clash(path, is->path, d);
         return NULL;
@@ -158,10 +156,11 @@ static File *input_at(Files *f, const struct stat *st, const char *path, Diag *d
     return is;
 }
 
+/* The file may not exist yet, and yet be an output. */
 bool file_will_be_read(Files *f, const char *path, Diag *d)
 {
-    struct stat st;
-    return stat(path, &st) || !S_ISREG(st.st_mode) || input_at(f, &st, path, d);
+    Key k;
+    return !strcmp(path, "-") || !path_key(path, &k, f->arena) || input_at(f, &k, path, d);
 }
 
 static bool is_as_read(const File *f, const struct stat *st)
@@ -173,11 +172,13 @@ static bool is_as_read(const File *f, const struct stat *st)
 bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d)
 {
     struct stat st;
+    Key k;
     if (fstat(fd, &st))
         return file_unreadable(path, d);
     if (!S_ISREG(st.st_mode))
         return diag_io(d, (Loc){.file = path}, "is not a regular file");
-    File *is = input_at(f, &st, path, d);
+    set_key(&k, &st, "");
+    File *is = input_at(f, &k, path, d);
     if (!is)
         return false;
     if (is->is_kept && !is_as_read(is, &st))
@@ -237,15 +238,41 @@ static File *find_given(const Files *f, const char *path)
     return NULL;
 }
 
+/* Reads standard input to its end.  Returns its entry, which is called "-", or NULL. */
+static File *give_stdin(Files *f, Diag *d)
+{
+    enum { MOST = 1 << 30 };
+    char *text = NEW(f->arena, char, 1);
+    size_t n = 0, room = 0, got;
+    do {
+        if (n == room) {
+            room = room ? 2 * room : 65536;
+            text = memcpy(NEW(f->arena, char, room), text, n);
+        }
+        got = fread(text + n, 1, room - n, stdin);
+        n += got;
+    } while (got && n < MOST);
+    if (ferror(stdin) || n >= MOST) {
+        diag_io(d, (Loc){.file = "-"}, "cannot be read, or is larger than 1 GiB");
+        return NULL;
+    }
+    file_give(f, "-", (const uint8_t *)text, n);
+    f->file[f->n - 1]->is_opened = true; /* keys cover it */
+    return f->file[f->n - 1];
+}
+
 File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d)
 {
+    bool is_stdin = !strcmp(path, "-");
     File *is = find_given(f, path);
+    if (!is && is_stdin)
+        is = give_stdin(f, d);
     if (is) {
         *data = is->given;
         *n = (size_t)is->size;
         return is;
     }
-    int fd = file_open(f, path, &is, d);
+    int fd = is_stdin ? -1 : file_open(f, path, &is, d);
     if (fd < 0)
         return NULL;
     *n = (size_t)is->size;

@@ -52,8 +52,8 @@ int file_open(Files *f, const char *path, File **out, Diag *d); /* returns a des
 MUST_USE bool file_opened(Files *f, int fd, const char *path, File **out, Diag *d);
 /* Reads n bytes from `at` on, which the file had when it was opened. */
 MUST_USE bool file_read(int fd, const char *path, void *to, int64_t n, int64_t at, Diag *d);
-/* Maps a file read-only until the process ends; *n is 0 for an empty file.  A caller that goes on
- * reading the bytes sets is_kept in the result. */
+/* Maps a file read-only until the process ends; *n is 0 for an empty file.  "-" is standard input,
+ * which is read once.  A caller that goes on reading the bytes sets is_kept in the result. */
 File *file_map(Files *f, const char *path, const uint8_t **data, size_t *n, Diag *d);
 /* Reports each file with is_kept that has changed, once. */
 void files_check(const Files *f, Diag *d);

@@ -348,11 +348,11 @@ static bool all_are_known(Onnx *o, Onnx__Node *const *node, size_t n)
 
 bool onnx_spend(Onnx *o, size_t n)
 {
-    enum { MOST = 300000 };
+    enum { MOST = 200000 };
     o->spent = n < MOST - o->spent ? o->spent + n : MOST;
     return o->spent < MOST ||
            diag_unsupported(o->diag, o->loc, "is too large: with functions, branches and loops spelled "
-                                             "out, its nodes have 300,000 operands and more");
+                                             "out, its nodes have 200,000 operands and more");
 }
 
 /* -- the order of nodes ------------------------------------------------------------------------ */
@@ -443,7 +443,8 @@ bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n)
     for (size_t i = 0; i < n; i++) {
         const Onnx__Node *next = node[order[i]];
         size_t operands = next->n_input + next->n_output + next->n_attribute;
-        if (!onnx_spend(o, 1 + operands) || !read_node(o, s, next))
+        o->is_refused = !onnx_spend(o, 1 + operands) || !read_node(o, s, next);
+        if (o->is_refused)
             return false;
     }
     return true;
@@ -461,6 +462,11 @@ bool onnx_opset_is_read(const Onnx *o)
     return true;
 }
 
+static bool has_graph(const Onnx *o)
+{
+    return o->model->graph || diag_error(o->diag, o->loc, "is not an ONNX model: it has no graph");
+}
+
 static bool find_opset(Onnx *o)
 {
     const Onnx__Model *m = o->model;
@@ -471,13 +477,23 @@ static bool find_opset(Onnx *o)
     return onnx_opset_is_read(o);
 }
 
+/* A node that was refused may be read if sizes are fixed. */
+static void advise_sizes(const Onnx *o)
+{
+    const char *flags = "";
+    const Program *p = o->program;
+    for (int i = 0; i < p->n_syms; i++)
+        if (*program_axis(p, p->sym[i])) /* it is the size of an input */
+            flags = arena_printf(o->tmp, "%s --dim %s=N", flags, p->sym[i]->name);
+    if (*flags)
+        diag_note(o->diag, "sizes are dynamic; fixing them may help:%s", flags);
+}
+
 static bool read_graph(Onnx *o)
 {
     const Onnx__Graph *g = o->model->graph;
     OnnxScope s = {.in = o, .values = {.arena = o->tmp}};
     bool ok = true;
-    if (!g)
-        return diag_error(o->diag, o->loc, "has no graph");
     if (g->n_sparse_initializer)
         return diag_unsupported(o->diag, o->loc, "has sparse constants");
     for (size_t i = 0; i < g->n_initializer; i++)
@@ -516,7 +532,10 @@ Program *import_onnx_bytes(Arena *a, const char *path, const uint8_t *data, size
     PUSH(a, o.program->method, o.program->n_methods, o.graph);
     o.model = onnx_unpack(o.tmp, o.loc, data, n, d);
     int before = diag_errors(d);
-    bool ok = o.model && find_opset(&o) && onnx_functions(&o) && read_graph(&o) && diag_errors(d) == before;
+    bool ok = o.model && has_graph(&o) && find_opset(&o) && onnx_functions(&o) && read_graph(&o) &&
+              diag_errors(d) == before;
+    if (!ok && o.is_refused)
+        advise_sizes(&o);
     folder_close(&o.folder);
     arena_free(o.tmp);
     return ok ? o.program : NULL;

@@ -89,6 +89,7 @@ typedef struct Onnx {
     int n_calls;     /* how deep calls of functions are nested */
     Table looked_at; /* functions whose operators have been checked */
     size_t spent;    /* how many operands nodes have had so far; a limit for the work of a file */
+    bool is_refused; /* the last node was not read */
 } Onnx;
 
 typedef struct OnnxRow OnnxRow;

@@ -327,9 +327,17 @@ bool onnx_thresholded_relu(OnnxNode *n)
     return none && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", c, x, none));
 }
 
+/* Before opset 7 several slopes belong to the channels, axis 1; they broadcast since. */
 bool onnx_prelu(OnnxNode *n)
 {
     Value *x = on_value(n, 0), *slope = on_value(n, 1);
+    Dim dim[MAX_RANK];
+    if (n->in->opset < 7 && x && slope && slope->type.rank == 1 && x->type.rank > 2) {
+        dim[0] = slope->type.dim[0];
+        for (int i = 1; i < x->type.rank - 1; i++)
+            dim[i] = DIM(1);
+        slope = on_view(n, slope, x->type.rank - 1, dim);
+    }
     Value *scaled = x && slope ? ON_BUILD(n, OP_MUL_TENSOR, "vv", x, slope) : NULL;
     Value *c = scaled ? ON_BUILD(n, OP_GE_SCALAR, "vf", x, 0.0) : NULL;
     return c && on_define(n, 0, ON_BUILD(n, OP_WHERE_SELF, "vvv", c, x, scaled));

@@ -271,6 +271,8 @@ Test(cli, dim_bounds_a_size)
     cr_expect_not_null(strstr(r.out, "input 0: f32[4,64] at most"), "%s", r.out);
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.1=1..8", 1,
           "--dim input.1=1..8: the size of this axis is 64, not one that the export left open");
+    fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.1=65", 1, "the size of this axis is 64");
+    ok("compile $DATA/mlp_digits/model.pt2 -o m.pte --dim input.0=2..4 --dim input.1=64 -q"); /* as it is */
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.2=1..8", 1, "no such symbolic size");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.-1=1..8", 1, "no such symbolic size");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.0=0", 1, "outside the range");
@@ -294,6 +296,10 @@ Test(cli, require_delegated_is_a_gate)
     fails("compile $DATA/add/model.pt2 -o b.pte --require-delegated 1", 5,
           "0 % of the work is delegated");
     expect_files("a.pte ");
+    write_text("mm.etir", "program \"m\" stage aten\nmethod @forward(%x: f64[2,3], %y: f64[3,4]) {\n"
+                          "  %p = aten.mm.default(%x, %y) : f64[2,4]\n  return %p\n}\n");
+    fails("compile mm.etir -o b.pte --backend xnnpack --require-delegated 50", 5,
+          "\n  note: the largest node outside is 'p' (aten.mm.default): ");
 }
 
 #define INVERSE(n)                                                                                   \
@@ -585,7 +591,7 @@ static const struct {
     {"truncate -s 300M sparse.pt2", "sparse.pt2", 1, "sparse.pt2: error: "},
     {"echo hello > hello.txt", "hello.txt", 1, "is not a .pt2"},
     {"cp $DATA/official_pte/off_add.pte x.pte", "x.pte", 1, "already compiled"},
-    {"echo x > m.onnx", "m.onnx", 4, "ONNX"},
+    {"echo x > m.onnx", "m.onnx", 1, "is not an ONNX model: it has no graph"},
     {"printf '\\24\\0\\0\\0BP08\\0\\0' > bundle", "bundle", 1, "is a bundle, for ExecuTorch's"},
     {"cp $DATA/etdump/small.etdp .", "small.etdp", 1, "is a profile: etc inspect --etdump"},
     {"cp $DATA/etdump/small_sized.etdp .", "small_sized.etdp", 1, "is a profile: etc"},

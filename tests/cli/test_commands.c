@@ -896,6 +896,18 @@ Test(commands, verify_keeps_to_the_ranges_of_sizes)
     ok("emit-c s.etir -o s.c --verify --check-ir");
 }
 
+/* A size without a bound is told before anything is evaluated. */
+Test(commands, verify_wants_bounds_first)
+{
+    write_text("s.etir", "program \"m\" stage aten\nsym %n in 2..\nmethod @forward(%x: f32[%n]) {\n"
+                         "  %r = aten.relu.default(%x) : f32[%n]\n  return %r\n}\n");
+    Result r = etc("compile s.etir -o s.pte --verify -v");
+    cr_expect_eq(r.code, 1);
+    cr_expect_not_null(strstr(r.err, "size %n (x.0) has no upper bound"), "%s", r.err);
+    cr_expect_null(strstr(r.err, "canonicalize"), "%s", r.err);
+    ok("opt s.etir --passes=canonicalize --verify -o o.etir");
+}
+
 Test(commands, faults_have_their_exit_codes)
 {
     static const struct {

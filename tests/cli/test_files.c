@@ -60,6 +60,7 @@ static const struct {
      2, "'l.json' is the file 'l.npy', which is read"},
     {"cp $DATA/linear/input_0.npy x.npy",
      "bench $DATA/linear/model.pt2 --input x.npy --trace x.npy", 2, "'x.npy' is read"},
+    {":", "compile none.pt2 -o ./none.pt2", 2, "'./none.pt2' is the file 'none.pt2', which is read"},
     /* two outputs */
     {":", "compile " ADD "-o x --dump-data ./x", 2, "'x' and './x' are the same file"},
     {"mkdir d; ln -s d e", "compile " ADD "-o d/x --dump-data e/x", 2,
@@ -104,6 +105,9 @@ Test(files, other_outputs_are_no_clash)
     ok("compile " ADD "-o /dev/stdout -q > y");
     expect_same("x", "y");
     ok("compile " ADD "-o x --dump-data d/x --report y.svg -MD -q"); /* all are there */
+    ok("compile " ADD "--recipe int8-weight -o int8-weight -q");
+    ok("compile " ADD "--recipe int8-weight -o int8-weight -q"); /* the name of a preset reads no file */
+    sh("rm int8-weight");
     sh("ln -s x z");
     ok("compile " ADD "-o z -q");
     expect_same("x", "y");

@@ -44,6 +44,17 @@ Test(gate, a_file_holds_its_own_baseline)
     expect_same("a.json", "b.json");
 }
 
+Test(gate, a_baseline_may_come_from_a_pipe)
+{
+    make_files();
+    sh_ok("\"$ETC\" gate one.pte --baseline - --write-baseline -q > b.json");
+    sh_ok("cat b.json | \"$ETC\" gate one.pte --baseline -");
+    Result r = sh("cat b.json | \"$ETC\" gate more.pte --baseline -");
+    cr_expect_eq(r.code, 5);
+    fails("gate one.pte --baseline -", 1, "-: error: is empty, expected JSON\n");
+    cr_expect_null(strstr(etc("gate one.pte --baseline -").err, "--write-baseline"));
+}
+
 Test(gate, names_the_first_number_that_got_worse)
 {
     make_files();

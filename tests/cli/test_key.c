@@ -173,6 +173,11 @@ Test(key, a_recipe_counts_by_what_it_says)
     snprintf(c, sizeof c, "%sc.yaml", form);
     expect_keys(a, b, true);
     expect_keys(a, c, false);
+    const char *piped = arena_printf(arena, "\"$ETC\" key %s- < ", form);
+    const char *of_a = sh(arena_printf(arena, "%sa.yaml", piped)).out;
+    cr_expect_eq(strlen(of_a), 33, "%s", of_a);
+    cr_expect_str_eq(sh(arena_printf(arena, "%sb.yaml", piped)).out, of_a);
+    cr_expect_str_neq(sh(arena_printf(arena, "%sc.yaml", piped)).out, of_a);
 }
 
 Test(key, a_folder_counts_by_its_members)

@@ -24,9 +24,10 @@ Needs torch and executorch (`./dev conformance` brings them). Seventeen parts, o
   bundle              bundle.py: files of --bundle in the official runtime's verifier
   etdump              etdumps.py: profiles of `etc run --etdump` in ExecuTorch's Inspector
   emit                test_emit_pte.py: planned programs written by hand, in the official runtime
-  o-lite, o-official, o-c
+  o-, old-, torch- and net-, each lite, official and c
                       onnx_nodes.py: the cases of ONNX's own operators, one row for each operator; without
-                      --full some of them in the official runtime and as C
+                      --full some of them in the official runtime and as C, and none of Debian's older files
+                      and of the package's models
   onnx                onnx_contrib.py: operators of com.microsoft and ai.onnx.ml, and forms that exporters write, against
                       ONNX Runtime, where it is installed
   x-lite, x-official, x-c, x-plan
@@ -389,7 +390,7 @@ def main():
         with quiet():
             etdumps.check(rows, args.etc, os.path.join(out, "etdump"), args.filter)
         with quiet():
-            onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), args.filter, args.full)
+            onnx_nodes.check(rows, args.etc, os.path.join(out, "onnx"), os.path.join(args.work, "onnx_cases"), args.filter, args.full)
             onnx_contrib.check(rows, args.etc, os.path.join(out, "onnx_contrib"), args.filter)
             names = onnx_exports.chosen(args.filter, args.full)
             export(zoo, onnx_exports.of_zoo(names))

@@ -118,6 +118,10 @@ RIGHT |= {
     "quick_gelu": (simple([node("QuickGelu", ["x"], ["y"], "com.microsoft")]), X, lambda x: x / (1 + np.exp(-1.702 * x)), []),
     "einsum": (simple([node("Einsum", ["x", "w"], ["y"], equation="ab , bc")], constants=[tensor("w", W)]), X, lambda x: x @ W, []),
     "swish": (simple([node("Swish", ["x"], ["y"])], opset=24), X, lambda x: x / (1 + np.exp(-x)), []),
+    "slopes_of_channels": (simple([node("PRelu", ["x", "w"], ["y"])], (1, 3, 3), [tensor("w", f32(3))], opset=6), f32(1, 3, 3),
+                           lambda x: np.where(x < 0, x * f32(3)[:, None], x), []),
+    "slopes_of_columns": (simple([node("PRelu", ["x", "w"], ["y"])], (1, 3, 3), [tensor("w", f32(3))], opset=7), f32(1, 3, 3),
+                          lambda x: np.where(x < 0, x * f32(3), x), []),
     "pooled": (simple([node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2, 2])], (1, 1, 3, 3, 3)), f32(1, 1, 3, 3, 3),
                lambda x: np.max([x[:, :, a:a + 2, b:b + 2, c:c + 2] for a in (0, 1) for b in (0, 1) for c in (0, 1)], axis=0), []),
     "parts": (simple([node("Shape", ["x"], ["s"]), node("Split", ["s"], ["a", "b"], num_outputs=2), node("Concat", ["b", "a"], ["t"], axis=0),
@@ -134,7 +138,8 @@ WRONG = {  # bytes, a part of the message, the exit code
     "cut": (simple([RELU])[:-4], "is not an ONNX model", 1),
     "length": (data(7, b"")[:1] + varint(2**31) + b"x", "reaches past the end", 1),
     "group": (bytes([6 << 3 | 3]), "no known wire type", 1),
-    "empty": (b"\x08\x08", "opset 0 is not read", 4),
+    "empty": (b"", "is not an ONNX model: it has no graph", 1),
+    "no_graph": (b"\x08\x08", "is not an ONNX model: it has no graph", 1),
     "opset": (simple([RELU], opset=3), "opset 3 is not read", 4),
     "unknown": (simple([node("Frobnicate", ["x"], ["a"]), node("Frobnicate", ["a"], ["b"]), node("Zap", ["b"], ["y"], "ai.x")]),
                 "(Frobnicate): the operator of opset 17 is not supported, in 2 nodes", 4),
@@ -149,7 +154,8 @@ WRONG = {  # bytes, a part of the message, the exit code
                                 node("Reshape", ["x", "u"], ["y"])], ("n", "m"), [tensor("one", np.array([1])), tensor("rest", np.array([-1]))]),
                         "cannot tell the size of axis 2", 4),
     "resized_by_cubes": (simple([node("Resize", ["x", "", "by"], ["y"], mode="cubic")], ("n", 2, "h"),
-                                [tensor("by", np.array([1, 1, 2], np.float32))]), "in a way that torch does not", 4),
+                                [tensor("by", np.array([1, 1, 2], np.float32))]), "in a way that torch does not: fix them with --dim\n"
+                         "  note: sizes are dynamic; fixing them may help: --dim n=N --dim h=N\n", 4),
     "einsum": (simple([node("Einsum", ["x"], ["y"], equation="ij,jk->ik")]), "not as many terms as operands", 1),
     "einsum_axes": (simple([node("Einsum", ["x"], ["y"], equation="i,jk->ik")]), "not as many letters", 1),
     "einsum_letters": (simple([node("Einsum", ["x"], ["y"], equation="i#j")]), "expected letters", 1),
@@ -223,16 +229,26 @@ def runs(etc, folder, name, row):
     return "" if y.shape == w.shape and np.allclose(y, w, atol=1e-5) else f"gives {y}, expected {w}"
 
 
+def costs(etc, before):
+    """What processes took since then, if it is too much: CPU seconds, and megabytes, to which this process's own count."""
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds, megabytes = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_maxrss * 1024 / 1e6
+    return "" if "asan" in etc or (seconds < 1 and megabytes < 100) else f"took {seconds:.2f} s, {megabytes:.0f} MB"
+
+
 def is_refused(etc, folder, name, row):
     content, part, code = row
     path = f"{folder}/{name}.onnx"
     pathlib.Path(path).write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     p = subprocess.run([etc, "compile", path, "-o", f"{folder}/{name}.pte"], capture_output=True, text=True,
                        errors="replace", preexec_fn=None if "asan" in etc else limited)
     if p.returncode != code or part not in p.stderr:
         return f"exit {p.returncode}, expected {code} and '{part}': {p.stderr.strip()[:300]}"
     if os.path.exists(f"{folder}/{name}.pte"):
         return "wrote a file"
+    if costs(etc, before):
+        return costs(etc, before)
     p = subprocess.run([etc, "inspect", path, "--json"], capture_output=True, text=True, errors="replace",
                        preexec_fn=None if "asan" in etc else limited)
     if p.returncode == 0:

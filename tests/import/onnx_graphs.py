@@ -118,7 +118,7 @@ DOUBLES = b"".join(function(f"D{i}", ["a"], ["c"], [node(f"D{i + 1}", ["a"], ["b
 NEG = graph([node("Neg", ["x"], ["t"])], [], ["t"])
 WRONG = {  # bytes, a part of the message, the exit code
     "circle": (calls([node("Twice", ["x"], ["y"], "f")], CIRCLE, TWICE), "call each other in a circle", 1),
-    "doublings": (calls([node("D0", ["x"], ["y"], "f")], DOUBLES), "have 300,000 operands and more", 4),
+    "doublings": (calls([node("D0", ["x"], ["y"], "f")], DOUBLES), "have 200,000 operands and more", 4),
     "two_of_a_name": (calls([node("Leak", ["x"], ["y"], "f")], LEAKY, LEAKY), "two functions of one name", 1),
     "function_output": (calls([node("F", ["x"], ["y"], "f")], function("F", ["a"], ["c"], [node("Neg", ["a"], ["b"])])),
                         "whose output 'c' no node defines", 1),
