@@ -238,19 +238,23 @@ ETC_OUTLINE void etc_integer_then(const EtcSums *s, uint8_t *y, const EtcInteger
     const float by = etc_x_scale(q, 0);
     int64_t n = 0, to = s->at; /* v has n numbers, whose bytes begin at y[to] */
     etc_finish(q, &f);
+    f.is_float = 1; /* so that compilers know it, too */
     for (int64_t r = 0; r < s->rows; r++) {
         const int64_t channel = s->channel + (r * s->step), at = s->at + (r * s->y_row);
         const EtcF scale = etc_splat(by * q->scales[channel]);
         const EtcF bias = etc_splat((q->bias != NULL) ? q->bias[channel] : 0.0f);
-        for (int64_t i = 0; i < s->n; i += ETC_LANES) {
+        for (int64_t i = 0, some = 0; i < s->n; i += some, n += some) {
             if (((n + ETC_LANES) > ETC_THEN_ROW) || ((to + n) != (at + i))) {
                 q->then(v, y + to, n);
                 n = 0;
                 to = at + i;
             }
-            const EtcI sum = *(const EtcIAnywhere *)(s->sum + (r * s->pitch) + i);
-            etc_integer_put(sum, scale, bias, v, n, ETC_LANES, &f);
-            n += etc_min_i64(s->n - i, ETC_LANES);
+            const int32_t *sum = s->sum + (r * s->pitch) + i;
+            some = etc_min_i64(s->n - i, ((ETC_THEN_ROW - n) / ETC_LANES) * ETC_LANES);
+            for (int64_t k = 0; k < some; k += ETC_LANES) {
+                etc_integer_put(*(const EtcIAnywhere *)(sum + k), scale, bias, v, n + k, ETC_LANES,
+                                &f);
+            }
         }
     }
     q->then(v, y + to, n);
