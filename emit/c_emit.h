@@ -190,7 +190,7 @@ void put_guard_checks(Emit *e, Text *t, const Symbol *last);
 
 enum { MAX_LOOPS = MAX_RANK };
 
-/* What a part needs of a value: the indices of the part along `axis`; AXIS_WHOLE: all of it. */
+/* A part needs of a value only the part's indices along `axis`; AXIS_WHOLE: it needs all of it. */
 typedef struct CutValue {
     Value *v;
     int axis;
@@ -201,7 +201,7 @@ typedef struct CutValue {
 
 enum { MAX_CUT = 32 };
 
-/* How a node is split into parts; see c_part.c. */
+/* Describes how a node is split into parts; see c_part.c. */
 typedef struct Parts {
     Dim rows;   /* the indices that parts share */
     int merged; /* how many axes before the cut one are counted with it, as if all were one axis */

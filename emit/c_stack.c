@@ -7,7 +7,7 @@
 #include "emit/c_emit.h"
 #include <string.h>
 
-/* What NAME_run and a small kernel take if NAME_run has large loops of its own. */
+/* NAME_run with large loops of its own takes this much together with a small kernel. */
 enum { LEAST_BYTES = 336 };
 
 static int count(const char *text, const char *word)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* How often a thread looks for a change before it sleeps. */
+/* A thread looks this often for a change before it sleeps. */
 #define TURNS 4000
 
 typedef struct Pool Pool;

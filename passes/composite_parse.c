@@ -389,7 +389,7 @@ static Form *unary(Reader *r)
     return f;
 }
 
-/* How close words and signs bind. */
+/* These levels say how close words and signs bind: the last one binds closest. */
 enum { LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_SIGN };
 
 /* Moves behind the word or sign that joins operands, if one comes next that binds at least as close

@@ -22,7 +22,7 @@ LIMIT = {"bare positions of arguments": 32, "OP_* in passes/": 220,
          "#if on an instruction set outside runtime-lite/kernels/{isa,mcu}*.h": 0}
 
 IF = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:(?:\\\n|[^\n])*)", re.M)
-# What a compiler defines of instructions, and the constants that follow from its choice.
+# These macros say which instructions a compiler has, or are constants that follow from that choice.
 ISA = re.compile(r"__(?:AVX|SSE|FMA|F16C|BMI|ARM_NEON|ARM_FEATURE|aarch64|x86_64|i386)\w*"
                  r"|ETC_(?:VEC|LANES|REGISTERS|FMA_BY_DOUBLE|PUT_VECTORS|PACKS_BYTES|TERMS|SIGNED_TERMS|NV|MR\d)\b")
 PLATFORM = {"runtime-lite/kernels/cpu.h"}  # asks whether libc is one that tells what the CPU can do

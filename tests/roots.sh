@@ -7,7 +7,7 @@
 
 ROOTS=$ROOT/build-roots
 
-# What pip is told to take packages and certificates from, as far as it lies on this machine.
+# Prints the local files and folders that pip is told to take packages and certificates from.
 pip_paths() {
     { cat /etc/pip.conf "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf" 2> /dev/null || true
       env | grep '^PIP_' || true

@@ -1,6 +1,6 @@
 /* onnx.c -- reads an ONNX file as a Program: its inputs, its nodes in their order, its outputs.
  *
- * Of the types that the file declares, only those of inputs are used: all others come from the
+ * The importer uses the types that the file declares for inputs only; all others come from the
  * infer rules of the operators.  A constant becomes a state when a node reads it as a tensor; where
  * it is an argument (a size, an axis, a factor) it stays a list, see onnx_fold.c. */
 #include "compiler/import/onnx.h"

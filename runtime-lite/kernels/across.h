@@ -345,7 +345,7 @@ ETC_INLINE int64_t etc_across_vectors(int64_t left, int64_t most)
     return ((most == 3) && (left > 2) && (left != 4)) ? 3 : etc_min_i64(left, 2);
 }
 
-/* What all tiles of some channels of a band share. */
+/* Holds the data that all tiles of some channels of a band share. */
 typedef struct EtcBand {
     const float *x, *bias; /* the input of the first pixel; the biases of the channels, or NULL */
     float *y;

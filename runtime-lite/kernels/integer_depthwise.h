@@ -53,7 +53,7 @@ ETC_INLINE int etc_is_integer_depthwise(const EtcConv *g)
            (etc_picture_bytes(g, 1) <= ETC_WORK_BYTES);
 }
 
-/* How bytes become the int16 of a picture: their sign bits flip, and the zero point is subtracted.
+/* Bytes become the int16 of a picture: their sign bits flip, and the zero point is subtracted.
  * `keep` has the bits of the lanes that a run of fewer than eight bytes has; the others become
  * zeros. */
 typedef struct EtcToShorts {
@@ -308,7 +308,7 @@ ETC_OUTLINE void etc_padded_images(const EtcPadded *p, const uint8_t *x, const E
     }
 }
 
-/* What the outputs of one channel are computed from. */
+/* The outputs of one channel are computed from these. */
 typedef struct EtcPaddedChannel {
     const uint8_t *data; /* the padded image */
     int64_t pitch, oh, ow;

@@ -1,6 +1,6 @@
 /* stream.h -- convolutions one after the other, some rows at a time.
  *
- * Of the image between two convolutions, only the rows that the next one still reads are kept.
+ * Only those rows of the image between two convolutions are kept that the next one still reads.
  * They are in lines [channels][room][width], which hold rows from .. to - 1 of the image.  Each
  * output is the same sum as without lines.  Stages have one image and are not transposed, and
  * none of their sizes exceeds int32. */

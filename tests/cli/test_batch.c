@@ -476,7 +476,7 @@ Test(batch, ninja_does_what_the_batch_does)
     cr_expect_not_null(strstr(sh("PATH=$PWD:$PATH ninja -f w/build.ninja").out, "[1/1]"));
 }
 
-/* What depends on the machine is not taken for done. */
+/* A row that depends on the machine is not taken for done. */
 Test(batch, a_library_of_the_machine_is_asked_again)
 {
     if (etc("compile mlp.pt2 --recipe int8 --calibrate samples --fast-calibrate -q -o x").code != 0)

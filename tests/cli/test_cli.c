@@ -335,7 +335,7 @@ Test(cli, singular_matrices_end_a_run)
     "  %w = aten.mul.Tensor(%e, %v) : f32[1,2,3,3]\n"                                     \
     "  return %p, %c, %v, %w\n}\n"
 
-/* What came later is computed by what was there before, to the same numbers but for rounding. */
+/* Kernels that came later are replaced by older ones, with the same numbers but for rounding. */
 Test(cli, target_runtime_is_done_without_what_it_lacks)
 {
     static const char *const flags[] = {"", "--backend xnnpack --delegate all"};

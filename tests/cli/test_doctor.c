@@ -48,7 +48,7 @@ Test(doctor, names_kernels_delegates_libraries_and_memory)
     cr_expect_eq(ok("doctor " OFFICIAL "off_qcx.pte -q").n_err, 0);
 }
 
-/* What fails with 0x14 until the import is made. */
+/* The file fails with 0x14 until the import is made. */
 Test(doctor, tells_the_import_that_quantized_kernels_want)
 {
     sh("mkdir d; cp $DATA/quantized/mlp_digits_calibration.npy d/");

@@ -34,11 +34,11 @@ REFUSED = {
     "only integers of one width are read so": (6, 0), "export the model in eval mode": (6, 6), "give random numbers as an input": (6, 6),
     "training is not compiled": (7, 7), "it stands outside of networks": (2, 2), "(ai.onnx.preview::FlexAttention)": (11, 0),
     "(Scan): the operator of opset 8": (1, 1), "convert the model with onnx.version_converter": (3, 3)}
-# What the official kernels do otherwise.
+# The official kernels do these otherwise.
 APART = {
     **{f"test_top_k_same_values{kind}": "takes others of equal elements" for kind in ("", "_2d", "_largest")},
     **{f"test_dynamicquantizelinear{kind}": "a quotient half way between integers falls on the other side" for kind in ("", "_expanded")}}
-# What Debian's files expect otherwise than the same case of the wheel.
+# Debian's files expect other numbers here than the same case of the wheel.
 OLD_APART = {
     **{f"test_cast_{a}_to_{b}": "integers of 4 bits wrap instead of saturating" for a in ("FLOAT", "FLOAT16") for b in ("INT4", "UINT4")},
     **{f"test_cast{kind}": "bfloat16 is cut off instead of rounded"
@@ -53,7 +53,7 @@ PARAMETERS = {
     "QuantizeLinear": [1, 2], "Range": [0, 1, 2], "Reshape": [1], "Resize": [1, 2, 3], "STFT": [1, 3], "Slice": [1, 2, 3, 4],
     "Split": [1], "Squeeze": [1], "Tile": [1], "TopK": [1], "Trilu": [1], "Unsqueeze": [1], "Upsample": [1],
     **{f"Reduce{kind}": [1] for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")}}
-# How far the reference of attention, which rounds to the narrow types at other places, may be away.
+# The reference of attention rounds to the narrow types at other places; it may be this far away.
 ROUNDS = {"bfloat16": 2**-6, "float16": 2**-9}
 
 

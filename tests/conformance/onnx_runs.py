@@ -11,7 +11,7 @@ import subprocess
 import numpy as np
 
 RAN = ("right", "")
-# What the official runtime says of an operator, and of a kernel, that it has not for the types at hand.
+# The official runtime says these if it lacks an operator, or a kernel for the types at hand.
 LACKS = ("error: 0x14", "KernelCall failed", "Unhandled dtype", "promoteTypes not valid")
 
 

@@ -212,7 +212,7 @@ one_target() { # model, of --target, compiler
         bits "$3 -std=c99 -O3 $strict" "$alone" ", --target $2"
 }
 
-# Of the steps that each set has, one; of conditions that choose a set, none.
+# The code has one of the steps that each set has, and no condition that chooses a set.
 alone_in() { # of --target
     case $1 in
     x86-64-v2) others='_mm256_|_mm512_|arm_neon' ;;

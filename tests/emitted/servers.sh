@@ -154,7 +154,7 @@ no_variant() {
     "$etc" emit-c -q "$root/tests/data/cnn_digits/model.pt2" -o floats.c && [ -f floats_avx512.c ] && [ ! -f floats_vnni.c ]
 }
 
-# What `etc` says of the memory is what the header says.
+# `etc` says the same of the memory as the header.
 tells_half() {
     name=half
     "$etc" emit-c "$root/tests/data/mlp_digits/model.pt2" --math bf16 -o half.c 2>told &&

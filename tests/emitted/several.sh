@@ -141,7 +141,7 @@ refuses_headers_of_other_runs() {
     cp two.c own.c && emit "$data/cnn_digits/model.pt2" --main --parallel 2 -o two.c && cmp two.c own.c && cc -fsyntax-only two.c
 }
 
-# What is left of a run for any CPU does not disturb one CPU's file of the same name.
+# Files that a run for any CPU left behind do not disturb one CPU's file of the same name.
 ignores_variants_of_other_runs() {
     emit "$data/cnn_digits/model.pt2" --main -o left.c && cp left_avx2.c old.c &&
         emit "$data/cnn_digits/model.pt2" --main --target "$1" -o left.c && cmp old.c left_avx2.c &&

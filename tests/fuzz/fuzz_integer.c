@@ -127,7 +127,7 @@ static void draw_range(Draw *d, int is_signed, int32_t *lo, int32_t *hi)
     *hi = is_whole ? least + 255 : *lo + (int32_t)draw_below(d, (size_t)(least + 256 - *lo));
 }
 
-/* What one call of a convolution or linear layer needs beside its geometry. */
+/* One call of a convolution or linear layer needs these beside its geometry. */
 typedef struct Layer {
     EtcInteger q;
     int64_t channels, terms; /* those of each channel */

@@ -92,7 +92,7 @@ def main(root, seeds):
     lines = [b"range.minmax 2 -1.5 2.25 conv2d", b"range.minmax 2 0 1 relu", b"square 3 1 4 9e-3 x"]
     files["statistics"] = [b"\n".join([b"etc statistics 1", b"model 0123456789abcdef", *lines[:n],
                                        b"end %d" % n, b""]) for n in range(4)] + [b""]
-    # What an observer holds: -1 to 2 in bins of 2^-10, the first of which holds -1.
+    # An observer holds numbers from -1 to 2 in bins of 2^-10, the first of which holds -1.
     counts = [b"0"] * 4096
     counts[0] = counts[1025] = counts[3073] = b"5"
     for point in (b"2 -1 2", b"4100 -1 2 -10 -1025 " + b" ".join(counts)):

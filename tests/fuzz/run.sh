@@ -31,7 +31,7 @@ cp "$ROOT"/tests/data/etdump/*.etdp "$SEEDS/etdump"
 find "$ROOT/tests/import/pte" -name '*.pte' -exec cp {} "$SEEDS/pte" \;
 python3 "$ROOT/tests/fuzz/quant_seeds.py" "$ROOT" "$SEEDS"
 
-# What programs of the goldens and exported models become, and what the official exporter made.
+# Makes seeds from programs of the goldens, from exported models and from files of the official exporter.
 compile_seeds() {
     [ ! -e "$SEEDS/.compiled" ] || return 0
     C_EVERY=0 PTE_FOLDER=$SEEDS/pte ASAN_OPTIONS=detect_leaks=0 \

@@ -53,7 +53,6 @@ CORES = {
     "armv8-a": (LINUX, "", ["-static"], ["qemu-aarch64"], False),
     "armv8.2-a": (LINUX, "", ["-static"], ["qemu-aarch64"], False),
 }
-# What gcc calls for arithmetic that the instructions have not.
 FORECAST_OFF = 0.125
 MOST_ULPS = 4  # between a float and that of float64
 LONG_DIVISION = ("__aeabi_ldivmod", "__aeabi_uldivmod", "__divdi3", "__udivdi3", "__moddi3", "__umoddi3")

@@ -221,7 +221,7 @@ Test(partition, a_chain_says_why_by_the_name_of_each_backend)
     arena_free(a);
 }
 
-/* How long it takes is measured by tests/bench. */
+/* tests/bench measures how long it takes. */
 Test(partition, thirty_thousand_nodes_are_partitioned)
 {
     uint64_t seed = 3;

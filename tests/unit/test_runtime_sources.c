@@ -23,7 +23,7 @@ Test(runtime_sources, every_kernel_has_a_source)
     arena_free(a);
 }
 
-/* What one kernel wants is not all. */
+/* One kernel does not want all sources. */
 Test(runtime_sources, a_kernel_wants_its_family_alone)
 {
     static const char *const absent[] = {"kernels/conv.c", "kernels/logic.c", "kernels/prim.c",
