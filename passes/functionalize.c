@@ -363,6 +363,9 @@ static bool rewrite_write(Pass *s, Node *n)
     Value *target = first_operand(n);
     if (op_info[n->op].functional == OP_NONE)
         return diag_unsupported(s->d, n->loc, "writes its input, which is not supported");
+    for (int i = 0; i < n->n_out; i++)
+        if (n->out[i]->type.dtype != target->type.dtype || n->out[i]->type.rank != target->type.rank)
+            return diag_error(s->d, n->loc, "its result does not have the type of what it writes");
     for (int i = 0; i < n->n_in; i++)
         node_set_in(n, i, read(s, n, n->in[i]));
     Value *x = twin_of(s, n, target->type);
