@@ -252,7 +252,8 @@ bool infer_embedding(const Node *n, Type *out, Diag *d)
     Dim dim[MAX_RANK + 1];
     if (!get_rank(n, "weight", 2, 2, &w, d) || !get_index(n, "indices", &index, d))
         return false;
-    memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
+    for (int i = 0; i < index.rank; i++)
+        dim[i] = index.dim[i];
     dim[index.rank] = w.dim[1];
     return has_choice(n, w.dim[0], numel(n, index), d) &&
            set_tensor(n, out, w.dtype, index.rank + 1, dim, d);
@@ -279,7 +280,8 @@ bool infer_table(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "zero points are not of the table's rows");
     if (!check_qparams(n, 1, w.dtype, d))
         return false;
-    memcpy(dim, index.dim, (size_t)index.rank * sizeof *dim);
+    for (int i = 0; i < index.rank; i++)
+        dim[i] = index.dim[i];
     dim[index.rank] = columns;
     return has_choice(n, w.dim[0], numel(n, index), d) &&
            set_tensor(n, out, scale.dtype, index.rank + 1, dim, d);

@@ -41,12 +41,22 @@ bool node_takes_number(const Node *n)
     return false;
 }
 
+/* Returns whether a number stands where the schema has a tensor. */
+static bool has_number_for_tensor(const Node *n)
+{
+    const Schema *s = op_schema(n->graph->program, n->op);
+    for (int i = 0; i < n->n_args; i++)
+        if (s->arg[i].type == SCH_TENSOR && 1u << n->arg[i].kind & (1u << ARG_INT | 1u << ARG_FLOAT | 1u << ARG_BOOL))
+            return true;
+    return node_takes_number(n);
+}
+
 /* Reports that a rule does not fit its operands.  If an operator's types come from the file, or a
  * number replaced a tensor, nothing has checked its operands before, so that is the file's fault;
  * else it is the rule's. */
 Arg play_misfit(Play *p, const char *what)
 {
-    if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !node_takes_number(p->n)))
+    if (p->n->custom || (!op_is_given(p->n->op) && !node_is_complex(p->n) && !has_number_for_tensor(p->n)))
         return play_wrong(p, what);
     if (!p->failed)
         diag_error(p->r->d, p->n->loc, "its operands do not fit: its rule %s", what);
