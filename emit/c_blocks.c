@@ -5,6 +5,7 @@
  * is copied in memory. */
 #include "emit/c_emit.h"
 #include "ir/session.h"
+#include "runtime-lite/kernels/conv_geometry.h"
 #include <string.h>
 
 static int64_t rows_kept(const RowBlocks *b)
@@ -95,9 +96,10 @@ static void put_transformed(const RowBlocks *b, BlockPlace p, int64_t count, uin
 /* Writes n bytes of quads, from byte `from` on. */
 static void make_quads(const RowBlocks *b, int64_t from, int64_t n, uint8_t *to)
 {
-    const int64_t row = (b->terms + 3) / 4 * 4 * b->term;
+    const int64_t quads = (b->terms + 3) / 4, row = quads * 4 * b->term, side = 4 * etc_quads_together(quads);
     for (int64_t i = from; i < from + n; i++) {
-        const int64_t at = i % row, tap = at / 4 % b->term, channel = at / (4 * b->term) * 4 + at % 4;
+        const int64_t at = i % row, tap = at / side % b->term;
+        const int64_t channel = at / (side * b->term) * side + at % side;
         const uint8_t *w = b->from + (i / row * b->terms + channel) * b->term + tap;
         *to++ = channel < b->terms ? *w : 0;
     }

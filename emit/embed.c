@@ -18,7 +18,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 64, MAX_ISAS = 8 };
+enum { MAX_CHUNKS = 2000, MAX_NAMES = 32, MAX_HEADERS = 72, MAX_ISAS = 8 };
 
 typedef struct Chunk {
     int header, n_names;

@@ -11,9 +11,20 @@ typedef enum EtcForm {
                      * convolution that this one transposes */
     ETC_IN_BLOCKS,  /* [groups][blocks][ic, kh, kw][ETC_TOGETHER]: forward, with the output
                      * channels in blocks; the last block of a group may be narrower */
-    ETC_IN_QUADS    /* [groups * oc][(ic + 3) / 4][kh, kw][4]: bytes of four input channels side by
-                     * side; those of channels that do not exist are zeros */
+    ETC_IN_QUADS    /* [groups * oc][(ic + 3) / 4 / n][kh, kw][n][4], with n of etc_quads_together:
+                     * bytes of four input channels side by side; those of channels that do not
+                     * exist are zeros */
 } EtcForm;
+
+/* Returns how many of the quads of a tap are side by side: at most 16, and a divisor of their number. */
+ETC_INLINE int64_t etc_quads_together(int64_t quads)
+{
+    int64_t n = 16;
+    while ((quads % n) != 0) {
+        n--;
+    }
+    return n;
+}
 
 typedef struct EtcConv {
     int64_t n, groups;

@@ -23,8 +23,9 @@ typedef struct EtcIntegerBlock {
     const int8_t *w; /* the weight of the first channel and term */
     int64_t w_row;   /* weights from one channel to the next */
     const uint32_t *panel; /* rows of words: ETC_TERMS terms of a pixel side by side */
-    int64_t row, n_rows;   /* words from row to row of the panel, or to the next n_rows rows, ... */
-    const int64_t *offset; /* ... which are so many words behind the first */
+    int64_t row, n_rows;   /* words from row to row of the panel; each row is n_rows rows, ... */
+    const int64_t *offset; /* ... which are so many words behind it */
+    int64_t together; /* rows whose weights for one of the n_rows are side by side */
     int32_t *sums;         /* [channel][width] */
     int64_t m, n_k, width;
     int is_first; /* sums start from the correction for the zero point, else from `sums` */
@@ -191,6 +192,19 @@ ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t cou
            ((q->is_float == 0) && (etc_are_numbers(q, channel, count) != 0));
 }
 
+/* Writes what becomes of a tile: bytes, floats or sums. */
+ETC_INLINE void etc_integer_end(const EtcIntegerBlock *t, int32_t *sums, int64_t i, int64_t c, int mr,
+                                int nv, EtcI acc[16][4])
+{
+    if (ETC_QUADS && (ETC_HAS_THEN != 0) && (t->bytes != NULL) && (t->bytes->has_then != 0)) {
+        etc_integer_to_floats(t->bytes, i, (float *)(void *)sums, t->width, mr, nv, acc);
+    } else if (ETC_QUADS && (t->bytes != NULL)) {
+        etc_integer_to_bytes(t->bytes, i, c, mr, nv, acc);
+    } else {
+        etc_integer_to(t, sums, mr, nv, acc);
+    }
+}
+
 /* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of the weights,
  * in the model's layout, has four terms. */
 ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
@@ -215,10 +229,13 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
         }
         etc_integer_add(panel, w + k, t->w_row, mr, nv, acc);
     }
-    for (; ETC_QUADS && ((k + (4 * t->n_rows)) <= t->n_k); panel += t->row) {
-        for (int64_t p = 0; p < t->n_rows; p++, k += 4) {
-            __builtin_prefetch(ahead + (mr * k), 0, 2);
-            etc_integer_add(panel + t->offset[p], w + k, t->w_row, mr, nv, acc);
+    for (; ETC_QUADS && ((k + (4 * t->n_rows)) <= t->n_k); panel += t->together * t->row) {
+        for (int64_t p = 0; p < t->n_rows; p++) {
+            const uint32_t *x = panel + t->offset[p];
+            for (int64_t j = 0; j < t->together; j++, k += 4, x += t->row) {
+                __builtin_prefetch(ahead + (mr * k), 0, 2);
+                etc_integer_add(x, w + k, t->w_row, mr, nv, acc);
+            }
         }
     }
     if (k < t->n_k) {
@@ -230,13 +247,7 @@ ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, in
         }
         etc_integer_add(panel, word, sizeof word[0], mr, nv, acc);
     }
-    if (ETC_QUADS && (ETC_HAS_THEN != 0) && (t->bytes != NULL) && (t->bytes->has_then != 0)) {
-        etc_integer_to_floats(t->bytes, i, (float *)(void *)sums, t->width, mr, nv, acc);
-    } else if (ETC_QUADS && (t->bytes != NULL)) {
-        etc_integer_to_bytes(t->bytes, i, c, mr, nv, acc);
-    } else {
-        etc_integer_to(t, sums, mr, nv, acc);
-    }
+    etc_integer_end(t, sums, i, c, mr, nv, acc);
 }
 
 /* Computes all rows of nv vectors of columns from c on. */
@@ -303,6 +314,77 @@ ETC_INLINE void etc_four_block(const EtcIntegerBlock *t)
     }
 }
 
+#if defined(ETC_TILES)
+/* Returns whether AMX computes the block.  A block whose rows do not fill the last tile computes some
+ * rows twice, so their sums must not be added to others. */
+ETC_INLINE int etc_is_for_tiles(const EtcIntegerBlock *t)
+{
+    return (t->n_k >= 64) && (t->together >= 4) && (t->m >= 16) && ((t->n_k % (4 * t->together * t->n_rows)) == 0) &&
+           (((t->m % 16) == 0) || (t->is_first != 0)) && (etc_has_tiles() != 0);
+}
+
+/* Adds the sums of 16 rows from row i on, and nv vectors of columns, to their initial values. */
+ETC_INLINE void etc_tiles_put(const EtcIntegerBlock *t, const int32_t *sum, int64_t i, int64_t c, int nv)
+{
+    for (int64_t r = 0; r < 16; r += 4) {
+        EtcI acc[16][4];
+        int32_t *sums = t->sums + ((i + r) * t->width) + c;
+        etc_integer_from(t, sums, i + r, 4, nv, t->is_first, acc);
+        ETC_UNROLL
+        for (int k = 0; k < 4; k++) {
+            ETC_UNROLL
+            for (int v = 0; v < nv; v++) {
+                acc[k][v] += *(const EtcIAnywhere *)(sum + ((r + k) * 32) + (v * ETC_LANES));
+            }
+        }
+        etc_integer_end(t, sums, i + r, c, 4, nv, acc);
+    }
+}
+
+/* Computes 16 rows from row i on, and 16 from row j on if n is 2, and nv vectors of columns. */
+ETC_INLINE void etc_tiles_rows(const EtcIntegerBlock *t, int64_t i, int64_t j, int n, int64_t c, int nv)
+{
+    int32_t sum[32 * 32] __attribute__((aligned(64)));
+    const int8_t *w = t->w + (i * t->w_row), *below = t->w + (j * t->w_row);
+    const uint32_t *panel = t->panel + c;
+    const int64_t step = 4 * t->together;
+    etc_tiles_zero();
+    for (int64_t k = 0; k < t->n_k; panel += t->together * t->row) {
+        for (int64_t p = 0; p < t->n_rows; p++, k += step) {
+            etc_tiles_add(w + k, below + k, t->w_row, n, panel + t->offset[p], 4 * t->row, nv);
+        }
+    }
+    etc_tiles_store(sum);
+    etc_tiles_put(t, sum, i, c, nv);
+    if (n > 1) {
+        etc_tiles_put(t, sum + (16 * 32), j, c, nv);
+    }
+}
+
+/* Computes all rows of nv vectors of columns from c on. */
+ETC_INLINE void etc_tiles_columns(const EtcIntegerBlock *t, int64_t c, int nv)
+{
+    for (int64_t i = 0; i < t->m; i += 32) {
+        const int64_t last = t->m - 16;
+        etc_tiles_rows(t, etc_min_i64(i, last), etc_min_i64(i + 16, last), ((i + 16) < t->m) ? 2 : 1, c,
+                       nv);
+    }
+}
+
+ETC_OUTLINE void etc_tiles_block(const EtcIntegerBlock *t)
+{
+    int64_t c = 0;
+    etc_tiles_start(t->together);
+    for (; (c + (2 * ETC_LANES)) <= t->width; c += 2 * ETC_LANES) {
+        etc_tiles_columns(t, c, 2);
+    }
+    if (c < t->width) {
+        etc_tiles_columns(t, c, 1);
+    }
+    etc_tiles_end();
+}
+#endif
+
 /* Adds n terms, from k on, to a tile of mr rows from i on and nv vectors of columns from c on.
  * `wide` has the rows' weights, widened. */
 ETC_INLINE void etc_wide_tile(const EtcIntegerBlock *t, int16_t wide[16][ETC_WIDE], int64_t k,
@@ -360,6 +442,12 @@ ETC_OUTLINE void etc_wide_block(const EtcIntegerBlock *t)
 
 ETC_INLINE void etc_integer_block(const EtcIntegerBlock *t)
 {
+#if defined(ETC_TILES)
+    if (etc_is_for_tiles(t) != 0) {
+        etc_tiles_block(t);
+        return;
+    }
+#endif
     if (ETC_TERMS == 4) {
         etc_four_block(t);
     } else {
@@ -392,7 +480,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
     const int64_t block = fits ? depth : ((ETC_INTEGER_HALF / ETC_VEC / vectors) * ETC_TERMS);
     uint32_t *panel = (uint32_t *)work;
     EtcToBytes bytes;
-    EtcIntegerBlock t = {w, depth, panel, 0, 1, &none, NULL, 0, 0, 0, 1, NULL, 0, NULL};
+    EtcIntegerBlock t = {w, depth, panel, 0, 1, &none, 1, NULL, 0, 0, 0, 1, NULL, 0, NULL};
     if (ETC_QUADS && fits && (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) {
         bytes.y_plane = g->y_plane;
         t.bytes = &bytes;
@@ -419,6 +507,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
             bytes.bias = (q->bias != NULL) ? (q->bias + channel + c) : NULL;
             for (int64_t k = 0; k < depth; k += block) {
                 t.n_k = etc_min_i64(depth - k, block);
+                t.together = etc_quads_together((t.n_k + 3) / 4);
                 t.w = w + (c * depth) + k;
                 t.is_first = k == 0;
                 if (block < depth) {
@@ -493,8 +582,8 @@ ETC_INLINE void etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, in
     EtcQuads b;
     EtcToBytes bytes;
     const int64_t depth = etc_integer_depth(g);
-    EtcIntegerBlock t = {w, depth, (uint32_t *)work, 0, g->kh * g->kw, b.offset, NULL, 0, depth, 0,
-                         1, NULL, 0, NULL};
+    EtcIntegerBlock t = {w, depth, (uint32_t *)work, 0, g->kh * g->kw, b.offset,
+                         etc_quads_together((g->ic + 3) / 4), NULL, 0, depth, 0, 1, NULL, 0, NULL};
     t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
     t.bytes = (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0) ? &bytes : NULL;
     b.data = (uint32_t *)work;

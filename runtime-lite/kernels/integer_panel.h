@@ -55,6 +55,7 @@ ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint
 typedef struct EtcTap {
     const uint8_t *plane;
     int64_t channel, ky, kx;
+    int64_t together, left; /* the channels that a tap has side by side, and those from this one on */
 } EtcTap;
 
 /* Returns the number of a channel's weights. */
@@ -66,26 +67,25 @@ ETC_INLINE int64_t etc_integer_depth(const EtcConv *g)
 /* Returns the place of weight k of a channel. */
 ETC_INLINE EtcTap etc_tap_at(const uint8_t *x, const EtcConv *g, int64_t k)
 {
-    const int64_t taps = g->kh * g->kw, four = (g->form == ETC_IN_QUADS) ? 4 : 1;
-    const int64_t channel = (k / (four * taps) * four) + (k % four), at = (k / four) % taps;
-    const EtcTap t = {x + (channel * g->x_plane), channel, at / g->kw, at % g->kw};
+    const int64_t taps = g->kh * g->kw;
+    const int64_t n = (g->form == ETC_IN_QUADS) ? (4 * etc_quads_together((g->ic + 3) / 4)) : 1;
+    const int64_t channel = (k / (n * taps) * n) + (k % n), at = (k / n) % taps;
+    const EtcTap t = {x + (channel * g->x_plane), channel, at / g->kw, at % g->kw, n, n - (k % n)};
     return t;
 }
 
-/* Moves to the next weight of the channel.  Those of a quad's channels are side by side. */
+/* Moves to the next weight of the channel. */
 ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
 {
-    int64_t step = 1;
-    if (g->form == ETC_IN_QUADS) {
+    t->left--;
+    if (t->left > 0) {
         t->channel++;
         t->plane += g->x_plane;
-        if ((t->channel & 3) != 0) {
-            return;
-        }
-        t->channel -= 4;
-        t->plane -= 4 * g->x_plane;
-        step = 4;
+        return;
     }
+    t->left = t->together;
+    t->channel -= t->together - 1;
+    t->plane -= (t->together - 1) * g->x_plane;
     t->kx++;
     if (t->kx == g->kw) {
         t->kx = 0;
@@ -93,8 +93,8 @@ ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
     }
     if (t->ky == g->kh) {
         t->ky = 0;
-        t->channel += step;
-        t->plane += step * g->x_plane;
+        t->channel += t->together;
+        t->plane += t->together * g->x_plane;
     }
 }
 

@@ -31,6 +31,7 @@
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_x86.h"
+#include "runtime-lite/kernels/isa_amx.h"
 
 /* Loads the first n floats; the rest is zero.  n is below ETC_LANES and may be negative. */
 ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)

@@ -21,9 +21,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 extern const IntegerCores integer_sse2, integer_avx2, integer_avxvnni, integer_avx512, integer_vnni,
-    integer_vnni_small;
+    integer_vnni_small, integer_amx, integer_amx_small;
 
-enum { MAX_BUILDS = 6, MOST_BYTES = 1 << 18, MOST_REACH = 500, MOST_TAPS = 1000, ANY_BYTE = 256 };
+enum { MAX_BUILDS = 8, MOST_BYTES = 1 << 18, MOST_REACH = 500, MOST_TAPS = 1000, ANY_BYTE = 256 };
 
 static const IntegerCores *build[MAX_BUILDS], *missing[MAX_BUILDS]; /* filled by LLVMFuzzerInitialize */
 static void *work[MAX_BUILDS];
@@ -57,6 +57,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     add_build(&integer_avx512, has_avx512);
     add_build(&integer_vnni, has_vnni);
     add_build(&integer_vnni_small, has_vnni);
+    add_build(&integer_amx, has_vnni && ETC_CPU_HAS("amx-int8", AMX_INT8));
+    add_build(&integer_amx_small, has_vnni && ETC_CPU_HAS("amx-int8", AMX_INT8));
 #ifdef PLANTED_BUG
     if (!has_vnni)
         exit(77);
@@ -354,12 +356,13 @@ static void must_equal(const char *name, const char *what, const void *got, cons
 static int8_t *in_quads(const EtcConv *g, const int8_t *w)
 {
     const int64_t taps = g->kh * g->kw, four = (g->ic + 3) / 4 * 4, rows = g->groups * g->oc;
+    const int64_t side = 4 * etc_quads_together(four / 4);
     int8_t *quads = memory(rows * four * taps);
     memset(quads, 0, (size_t)(rows * four * taps));
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < g->ic; c++)
             for (int64_t t = 0; t < taps; t++)
-                quads[r * four * taps + (c / 4 * taps + t) * 4 + c % 4] =
+                quads[r * four * taps + c / side * side * taps + t * side + c % side] =
                     w[(r * g->ic + c) * taps + t];
     return quads;
 }

@@ -428,13 +428,14 @@ static void hash_quads(const char *name, EtcConv g, int is_signed, int form)
     static int8_t quads[1 << 16];
     const int8_t *w = (const int8_t *)in_w;
     const int64_t taps = g.kh * g.kw, four = (g.ic + 3) / 4 * 4, n = g.groups * g.oc;
+    const int64_t side = 4 * etc_quads_together(four / 4);
     const size_t size = bytes_of(&g, form);
     convolve_bytes(g, w, is_signed, form);
     memcpy(want, out, size);
     memset(quads, 0, sizeof quads);
     for (int64_t i = 0; i < (n * g.ic * taps); i++) {
         const int64_t row = i / (g.ic * taps), c = i / taps % g.ic, tap = i % taps;
-        quads[(row * four * taps) + (((c / 4 * taps) + tap) * 4) + (c % 4)] = w[i];
+        quads[(row * four * taps) + (c / side * side * taps) + (tap * side) + (c % side)] = w[i];
     }
     g.form = ETC_IN_QUADS;
     convolve_bytes(g, quads, is_signed, form);
