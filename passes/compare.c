@@ -7,14 +7,14 @@
  * largest change of the result if every float input, state and computed value is moved by one unit
  * in the last place, up or down at random.  So E measures how well-conditioned this model is on
  * these inputs, and k how many roundings a pass may make where there was one.  Integers may differ
- * only where the runs for E differ.  Fixed point may give a byte next to the nearest one: for such
- * targets a result may also change by as much as it does if each quantized value moves by one step.
+ * only where the runs for E differ.  A float that is nearly in the middle of two bytes may be rounded
+ * to the other one, and fixed point may give it too: a result may also change by as much as it does
+ * if each quantized value moves by one step.
  *
  * Exports contain operators without kernels.  The comparison starts after the first pass that
  * leaves none; on_note says what was not compared. */
 #include "passes/internal.h"
 #include "ir/eval.h"
-#include "ir/session.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -29,7 +29,7 @@ typedef struct Case {
     int n_out, n_updates;
     EtcTensor **out; /* outputs, then updates; NULL: not evaluated yet */
     double *margin;  /* by result: E + u * M */
-    double *step;    /* by result: its change if quantized values move by a step; 0: no fixed point */
+    double *step;    /* by result: its change if quantized values move by a step */
 } Case;
 
 struct Compare {
@@ -136,12 +136,18 @@ static void shake_result(const Value *v, EtcTensor *t, void *seed)
         shake_floats(t->data, t->dtype, etc_numel(t), seed);
 }
 
+static bool is_quantized(const Value *v, QParams *q)
+{
+    return (v->type.dtype == ETC_I8 || v->type.dtype == ETC_U8) && qparams_read(v->def, q) &&
+           !q->undoes;
+}
+
 /* Moves the bytes that a quantize makes by one step, up or down at random, within their range. */
 static void step_result(const Value *v, EtcTensor *t, void *seed)
 {
     QParams q;
     const bool is_signed = t->dtype == ETC_I8;
-    if ((!is_signed && t->dtype != ETC_U8) || !qparams_read(v->def, &q) || q.undoes)
+    if (!is_quantized(v, &q))
         return;
     uint8_t *byte = t->data;
     for (int64_t i = 0; i < etc_numel(t); i++) {
@@ -278,12 +284,22 @@ static void measure(Compare *c, const Program *p, Case *k)
     arena_free(a);
 }
 
+static bool has_quantized(const Graph *g)
+{
+    QParams q;
+    for (const Node *n = g->first; n; n = n->next)
+        if (n->n_out && is_quantized(n->out[0], &q))
+            return true;
+    return false;
+}
+
 static void measure_steps(Compare *c, const Program *p, Case *k)
 {
     Arena *a = arena_new();
     const int n = k->n_out + k->n_updates;
+    const bool has_steps = has_quantized(p->method[k->method]);
     k->step = NEW(c->results, double, n + 1);
-    for (int shake = 0; shake < N_SHAKES && p->session->is_fixed_point; shake++) {
+    for (int shake = 0; has_steps && shake < N_SHAKES; shake++) {
         EtcTensor **out = try_run(k, p, k->in, step_result, &c->seed, a);
         for (int i = 0; out && i < n; i++) {
             const double most = largest_difference(k->out[i], out[i]);
