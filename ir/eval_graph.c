@@ -189,6 +189,7 @@ static EvalContext context_of_most(const Graph *g, const EvalContext *c)
     memcpy(symbol, c->symbol, (size_t)g->program->n_syms * sizeof *symbol);
     for (const Node *n = g->first; n; n = n->next) {
         const Symbol *s = defined_symbol(n);
+        assert(!s || s->index < g->program->n_syms);
         if (s && s->hi < INT32_MAX)
             symbol[s->index] = s->hi;
     }

@@ -7,9 +7,9 @@
  * largest change of the result if every float input, state and computed value is moved by one unit
  * in the last place, up or down at random.  So E measures how well-conditioned this model is on
  * these inputs, and k how many roundings a pass may make where there was one.  Integers may differ
- * only where the runs for E differ.  A float that is nearly in the middle of two bytes may be rounded
- * to the other one, and fixed point may give it too: a result may also change by as much as it does
- * if each quantized value moves by one step.
+ * only where the runs for E differ.  A float that is nearly in the middle of two bytes may be
+ * rounded to the other one, and fixed point may give it too: a result may also change by as much as
+ * it does if each quantized value moves by one step.
  *
  * Exports contain operators without kernels.  The comparison starts after the first pass that
  * leaves none; on_note says what was not compared. */
@@ -149,6 +149,7 @@ static void step_result(const Value *v, EtcTensor *t, void *seed)
     const bool is_signed = t->dtype == ETC_I8;
     if (!is_quantized(v, &q))
         return;
+    assert(q.lo <= q.hi);
     uint8_t *byte = t->data;
     for (int64_t i = 0; i < etc_numel(t); i++) {
         const int64_t is = is_signed ? (int8_t)byte[i] : byte[i];
@@ -298,6 +299,7 @@ static void measure_steps(Compare *c, const Program *p, Case *k)
     Arena *a = arena_new();
     const int n = k->n_out + k->n_updates;
     const bool has_steps = has_quantized(p->method[k->method]);
+    assert(k->out && n >= 0);
     k->step = NEW(c->results, double, n + 1);
     for (int shake = 0; has_steps && shake < N_SHAKES; shake++) {
         EtcTensor **out = try_run(k, p, k->in, step_result, &c->seed, a);
