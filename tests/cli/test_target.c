@@ -123,3 +123,12 @@ Test(target, fixed_point_may_give_the_byte_next_to_the_nearest)
     ok("emit-c s.etir -o s.c --target cortex-m4 --verify -q");
     ok("emit-c s.etir -o s.c --verify -q");
 }
+
+/* An output has room for as many elements as the run may find. */
+Test(target, sizes_that_a_run_finds_out_are_verified)
+{
+    write_text("n.etir", "program \"n\" stage aten\nsym %u0 in 0..12\nmethod @forward(%x: f32[3,4]) {\n"
+                         "  %y = aten.nonzero.default(%x) : i64[%u0,2]\n"
+                         "  %z = aten.mul.Scalar(%y, 2) : i64[%u0,2]\n  return %z\n}\n");
+    ok("emit-c n.etir -o n.c --verify -q");
+}
