@@ -169,8 +169,37 @@ static bool load_states(Memory *m, const Program *p, const EvalContext *c)
     return true;
 }
 
+/* Returns the symbol that a node defines as the element of a tensor, or NULL. */
+static const Symbol *defined_symbol(const Node *n)
+{
+    const Symbol *s;
+    int64_t scale, offset;
+    const Dim *d = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0]->type.dim : NULL;
+    return d && dim_is_linear(*d, &s, &scale, &offset) && scale == 1 && !offset ? s : NULL;
+}
+
+/* Returns the context in which sizes are the most that they become: symbols that nodes are still to
+ * define have their upper bounds. */
+static EvalContext context_of_most(const Graph *g, const EvalContext *c)
+{
+    EvalContext most = *c;
+    if (!c->defined)
+        return most;
+    int64_t *symbol = NEW(c->tmp, int64_t, g->program->n_syms + 1);
+    memcpy(symbol, c->symbol, (size_t)g->program->n_syms * sizeof *symbol);
+    for (const Node *n = g->first; n; n = n->next) {
+        const Symbol *s = defined_symbol(n);
+        assert(!s || s->index < g->program->n_syms);
+        if (s && s->hi < INT32_MAX)
+            symbol[s->index] = s->hi;
+    }
+    most.symbol = symbol;
+    return most;
+}
+
 static bool memory_init(Memory *m, const Graph *g, const EvalContext *c)
 {
+    const EvalContext most = context_of_most(g, c);
     *m = (Memory){.arena = c->tmp, .n_pools = g->n_pools, .n_in = g->n_in, .n_out = g->n_out};
     m->pool = NEW(c->tmp, EtcTensor *, g->n_pools + 1);
     m->in = NEW(c->tmp, EtcTensor *, g->n_in + 1);
@@ -184,7 +213,7 @@ static bool memory_init(Memory *m, const Graph *g, const EvalContext *c)
     }
     for (int i = 0; i < g->n_in + g->n_out; i++) {
         const Value *v = i < g->n_in ? g->in[i] : g->out[i - g->n_in];
-        EtcTensor *t = eval_tensor(NULL, v->type, c);
+        EtcTensor *t = eval_tensor(NULL, v->type, &most);
         if (!t)
             return false;
         *(i < g->n_in ? &m->in[i] : &m->out[i - g->n_in]) = block(c->tmp, tensor_bytes(t));
@@ -551,10 +580,8 @@ static bool run_nested(Run *r, const Node *n, EtcTensor *const *in, EtcTensor *c
 /* Sets a symbol if the node defines it as the element of a tensor. */
 static void set_symbol(const Run *r, const Node *n, const EtcTensor *item)
 {
-    const Symbol *s;
-    int64_t scale, offset;
-    const Dim *d = n->op == OP_LOCAL_SCALAR_DENSE ? n->out[0]->type.dim : NULL;
-    if (d && r->c->defined && dim_is_linear(*d, &s, &scale, &offset) && scale == 1 && !offset)
+    const Symbol *s = defined_symbol(n);
+    if (s && r->c->defined)
         r->c->defined[s->index] = *(const int64_t *)item->data;
 }
 

@@ -14,8 +14,9 @@
  * The goal is the lowest peak that cutting can reach: the largest need of any step, if each is
  * cut as finely as allowed between the ends that hold the least, or is whole if that needs
  * less.  Only steps that need more are cut, between the nearest ends with which the goal is
- * reached, into as few blocks as possible.  Each additional call costs CALL, and each byte of
- * the peak that is saved is worth RAM.  Linear, except for the live ranges. */
+ * reached, into as few blocks as possible.  Each additional call costs CALL, in the body of a loop
+ * ITERATIONS times that, and each byte of the peak that is saved is worth RAM.  Linear, except for
+ * the live ranges. */
 #include "passes/internal.h"
 #include "ir/session.h"
 
@@ -26,7 +27,8 @@ enum {
     LEAST_CHANNELS = 8,  /* the fewest channels of a convolution in a block */
     LEAST_WINDOWED = 16, /* the same if our kernel gathers the windows again for each block */
     CALL = 2048,
-    RAM = 16
+    RAM = 16,
+    ITERATIONS = 32 /* the calls of a loop's body count as often */
 };
 
 /* Nodes are counted from 1, as times are. */
@@ -56,6 +58,7 @@ typedef struct Rows {
     Segment *segment;
     int n_segments;
     int64_t peak, goal, calls;
+    int64_t iterations;   /* how often the graph is taken to run */
     int *last_read;       /* by value: the last node that reads it */
     int *stamp;           /* by value: the block that `piece` belongs to */
     Value **piece;
@@ -342,7 +345,7 @@ static void choose_blocks(Rows *s, const Run *run, Segment *m)
     while (m->blocks < run->blocks && ends + most / m->blocks > s->goal)
         m->blocks++;
     for (int t = m->first; t <= m->last; t++)
-        s->calls += node_is_view(s->node[t]) ? 0 : m->blocks - 1;
+        s->calls += node_is_view(s->node[t]) ? 0 : (m->blocks - 1) * s->iterations;
 }
 
 static void find_segments(Rows *s)
@@ -630,6 +633,7 @@ bool pass_tile_rows(Graph *g, Arena *tmp, Diag *d)
     Rows s = {.g = g, .tmp = tmp, .number = NEW(tmp, int, n), .last_read = NEW(tmp, int, n),
               .stamp = NEW(tmp, int, n), .piece = NEW(tmp, Value *, n),
               .flat_of = NEW(tmp, int, n), .flat = NEW(tmp, Value *, n)};
+    s.iterations = g->owner && region_kind(g->owner) == REGION_LOOP ? ITERATIONS : 1;
     if ((!g->name && !region_has_places(g->owner)) || !graph_has_bounds(g))
         return true;
     number_nodes(&s);

@@ -219,8 +219,8 @@ static bool is_half_number(double v)
 }
 
 /* Returns whether XNNPACK computes the operator in f16 well enough.  It lacks some of them; its
- * norms and sums would add or square in f16, where torch uses f32; and its tanh has three times the
- * error of torch's. */
+ * norms and sums would add or square in f16, where torch uses f32; its tanh has three times the
+ * error of torch's; and its root of a negative number is -0, that of infinity NaN. */
 static bool has_half(OpId op)
 {
     switch ((int)op) {
@@ -231,6 +231,7 @@ static bool has_half(OpId op)
     case OP_SIN:
     case OP_LAYER_NORM:
     case OP_NATIVE_LAYER_NORM:
+    case OP_SQRT:
     case OP_SUM_DIM:
     case OP_TANH:
         return false;
@@ -243,7 +244,8 @@ static bool takes_half(const Node *n, Refusal *r)
 {
     Clamp c;
     double v;
-    if (!has_half(n->op) || (n->op == OP_MEAN_DIM && !xnn_is_mean_of_space(n)))
+    const bool is_root = n->op == OP_POW_TENSOR_SCALAR && arg_number(n, "exponent", &v) && v == 0.5;
+    if (!has_half(n->op) || is_root || (n->op == OP_MEAN_DIM && !xnn_is_mean_of_space(n)))
         return xnn_no(r, "XNNPACK has no such operation in f16, or one less exact than torch's",
                       "export it in float32");
     for (int i = 0; i < n->n_in; i++)

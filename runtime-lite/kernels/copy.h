@@ -2,7 +2,7 @@
 #ifndef ETC_COPY_H
 #define ETC_COPY_H
 
-#include "runtime-lite/kernels/core.h"
+#include "runtime-lite/kernels/isa.h"
 
 typedef struct EtcCopy {
     int32_t rank, size;            /* the rank, at least 1; an element's bytes: 1, 2, 4 or 8 */
@@ -18,6 +18,23 @@ ETC_INLINE void etc_copy_row(unsigned char *y, const unsigned char *x, int64_t n
     }
 }
 
+/* Copies rows of n elements of four bytes, at least four, which are adjacent in y; in x they are
+ * x_row elements apart.  The last four of a row may overlap those before.  Returns how many rows it
+ * copied: whole blocks of four, and none where no vectors are. */
+ETC_INLINE int64_t etc_copy_blocks(unsigned char *y, int64_t y_row, const unsigned char *x,
+                                   int64_t x_row, int64_t rows, int64_t n)
+{
+    int64_t i = 0;
+    for (; (ETC_REGISTERS > 8) && ((i + 4) <= rows); i += 4) {
+        for (int64_t j = 0; j < n; j += 4) {
+            const int64_t at = etc_min_i64(j, n - 4);
+            etc_transpose4((const float *)(const void *)x + (at * x_row) + i, x_row,
+                           (float *)(void *)y + (i * y_row) + at, y_row);
+        }
+    }
+    return i;
+}
+
 /* Copies the elements along dimension p and the last dimension.  In x they are adjacent along p
  * and apart along the last dimension.  They are copied in bands of 16 columns, so that the cache
  * lines of x that one row reads are still in the cache for the next rows. */
@@ -28,9 +45,15 @@ ETC_INLINE void etc_copy_plane(unsigned char *y, const unsigned char *x, const E
     const int64_t y_step = g->y[g->rank - 1] * bytes, x_step = g->x[g->rank - 1] * bytes;
     for (int64_t j = 0; j < n; j += band) {
         const int64_t some = ((n - j) < band) ? (n - j) : band;
-        for (int64_t i = 0; i < g->dim[p]; i++) {
-            etc_copy_row(y + (i * g->y[p] * bytes) + (j * y_step),
-                         x + (i * bytes) + (j * x_step), some, y_step, x_step, size);
+        unsigned char *to = y + (j * y_step);
+        const unsigned char *from = x + (j * x_step);
+        int64_t i = 0;
+        if ((size == 4) && (y_step == 4) && (some >= 4)) {
+            i = etc_copy_blocks(to, g->y[p], from, x_step / 4, g->dim[p], some);
+        }
+        for (; i < g->dim[p]; i++) {
+            etc_copy_row(to + (i * g->y[p] * bytes), from + (i * bytes), some, y_step, x_step,
+                         size);
         }
     }
 }

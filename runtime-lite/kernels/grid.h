@@ -116,19 +116,30 @@ ETC_INLINE void etc_grid_cross(EtcF at[3][4], EtcF weight[3][4], const EtcGrid *
     }
 }
 
-/* Samples all channels of one image at n points, at most ETC_LANES. */
-ETC_INLINE void etc_grid_places(const float *x, const float *grid, float *y, int64_t n,
+/* Returns the indices, in the grid, of the coordinates of n points along its first axis.  Lanes
+ * beyond them repeat the last one. */
+ETC_INLINE EtcI etc_grid_lanes(int64_t n, const EtcGrid *g)
+{
+    int32_t at[ETC_LANES];
+    for (int lane = 0; lane < ETC_LANES; lane++) {
+        at[lane] = (int32_t)etc_min_i64(lane, n - 1) * g->axes;
+    }
+    EtcI v;
+    __builtin_memcpy(&v, at, sizeof v);
+    return v;
+}
+
+/* Samples all channels of one image at n points, at most ETC_LANES, whose etc_grid_lanes are
+ * `lanes`. */
+ETC_INLINE void etc_grid_places(const float *x, const float *grid, EtcI lanes, float *y, int64_t n,
                                 const EtcGrid *g)
 {
     const int64_t plane = g->size[0] * g->size[1] * g->size[2];
     EtcF at[3][4], weight[3][4];
     EtcGridTaps taps;
     for (int32_t i = 0; i < g->axes; i++) {
-        float c[ETC_LANES];
-        for (int lane = 0; lane < ETC_LANES; lane++) {
-            c[lane] = grid[(etc_min_i64(lane, n - 1) * g->axes) + (g->axes - 1 - i)];
-        }
-        etc_grid_axis(etc_loadu(c), g->size[i], g, at[i], weight[i]);
+        const EtcF c = etc_vgather(grid + (g->axes - 1 - i), lanes);
+        etc_grid_axis(c, g->size[i], g, at[i], weight[i]);
     }
     etc_grid_cross(at, weight, g, &taps);
     for (int64_t c = 0; c < g->channels; c++) {
@@ -151,10 +162,12 @@ ETC_OUTLINE void etc_grid_sample_f32(const float *x, const float *grid, float *y
     const int64_t image = g->channels * g->size[0] * g->size[1] * g->size[2];
     for (int64_t i = 0; i < g->n; i++) {
         const float *from = grid + (i * g->points * g->axes);
+        EtcI lanes = etc_grid_lanes(ETC_LANES, g);
         for (int64_t p = 0; p < g->points; p += ETC_LANES) {
-            etc_grid_places(x + (i * image), from + (p * g->axes),
-                            y + (i * g->channels * g->points) + p,
-                            etc_min_i64(ETC_LANES, g->points - p), g);
+            const int64_t n = etc_min_i64(ETC_LANES, g->points - p);
+            lanes = (n < ETC_LANES) ? etc_grid_lanes(n, g) : lanes;
+            etc_grid_places(x + (i * image), from + (p * g->axes), lanes,
+                            y + (i * g->channels * g->points) + p, n, g);
         }
     }
 }

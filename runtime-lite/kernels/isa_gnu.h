@@ -59,12 +59,12 @@ ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
     return etc_by_two_powers(x, power);
 }
 
-/* Transposes four rows of four floats. */
+/* Transposes four rows of four floats, or of any other elements of four bytes. */
 ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
 {
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 4; j++) {
-            y[(i * y_row) + j] = x[(j * x_row) + i];
+            __builtin_memcpy(y + (i * y_row) + j, x + (j * x_row) + i, sizeof *y);
         }
     }
 }

@@ -5,7 +5,7 @@
 #include "runtime-lite/kernels/lanes.h"
 #include <emmintrin.h>
 
-/* Transposes four rows of four floats. */
+/* Transposes four rows of four floats, or of any other elements of four bytes. */
 ETC_INLINE void etc_transpose4(const float *x, int64_t x_row, float *y, int64_t y_row)
 {
     __m128 r0 = _mm_loadu_ps(x), r1 = _mm_loadu_ps(x + x_row);

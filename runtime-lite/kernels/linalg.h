@@ -198,9 +198,11 @@ ETC_OUTLINE void etc_lu_unpack(const void *x, const int32_t *pivots, void *p, vo
 }
 
 /* Replaces a by its lower factor, with zeros above the diagonal.  Returns the number, from 1, of
- * the first leading part that is not positive definite, or 0 if there is none. */
+ * the first leading part that is not positive definite, or 0 if there is none.  From there on the
+ * factor has what the roots and quotients give: NaN, and after a root of 0 infinities. */
 ETC_INLINE int32_t etc_cholesky_one(const EtcMatrix *a, int64_t n)
 {
+    int32_t failed = 0;
     for (int64_t i = 0; i < n; i++) {
         for (int64_t j = i + 1; j < n; j++) {
             etc_matrix_put(a, i, j, 0.0);
@@ -212,13 +214,13 @@ ETC_INLINE int32_t etc_cholesky_one(const EtcMatrix *a, int64_t n)
             for (int64_t k = 0; k < j; k++) {
                 sum -= etc_matrix_get(a, i, k) * etc_matrix_get(a, j, k);
             }
-            if ((i == j) && !(sum > 0.0)) {
-                return (int32_t)(j + 1);
+            if ((i == j) && !(sum > 0.0) && (failed == 0)) {
+                failed = (int32_t)(j + 1);
             }
             etc_matrix_put(a, i, j, (i == j) ? etc_root_f64(sum) : (sum / etc_matrix_get(a, j, j)));
         }
     }
-    return 0;
+    return failed;
 }
 
 /* Factors x, n by n, into L L^T and writes L to y; the lower triangle of x is read.  With flag it

@@ -150,11 +150,15 @@ static void span(const EtcPool *g, int64_t o, int64_t size, int64_t out, int64_t
                         : etc_min_i64(at[0] + k, size + pad);
 }
 
-/* Returns the sum divided by a count; integers are rounded toward 0. */
-static EtcWide quotient(EtcKind kind, EtcWide sum, int64_t by)
+/* Returns the sum divided by a count.  Integers are rounded toward 0, or, if is_near is set, to the
+ * nearest integer, halves up; `by` is then positive. */
+static EtcWide quotient(EtcKind kind, EtcWide sum, int64_t by, int is_near)
 {
     if (kind == ETC_KIND_F64) {
         sum.f64 /= (double)by;
+    } else if (is_near) {
+        const int64_t v = (int64_t)sum.i64 + (by / 2), rest = v % by;
+        sum.i64 = (uint64_t)((v / by) - (rest < 0));
     } else if (by == -1) { /* INT64_MIN / -1 would trap */
         sum.i64 = 0u - sum.i64;
     } else {
@@ -163,7 +167,8 @@ static EtcWide quotient(EtcKind kind, EtcWide sum, int64_t by)
     return sum;
 }
 
-/* Does what etc_avg_pool_f32 does, for double and integers. */
+/* Does what etc_avg_pool_f32 does, for double and integers, and what etc_mcu_adaptive_bytes
+ * does. */
 static void avg_pool_wide(const EtcTensor *x, EtcTensor *y, const EtcPool *g)
 {
     const EtcKind kind = etc_wide_kind((int)x->dtype);
@@ -187,7 +192,7 @@ static void avg_pool_wide(const EtcTensor *x, EtcTensor *y, const EtcPool *g)
         const int64_t inside = etc_max_i64(v[1] - v[0], 0) * etc_max_i64(h[1] - h[0], 0);
         const int64_t count = g->count_pad ? padded : inside;
         if (inside > 0) {
-            sum = quotient(kind, sum, (g->divisor != 0) ? g->divisor : count);
+            sum = quotient(kind, sum, (g->divisor != 0) ? g->divisor : count, g->adaptive);
         }
         etc_wide_put(kind, sum, y, o);
     }
@@ -256,7 +261,8 @@ static EtcStatus average(const EtcCall *c, const EtcTensor *x, EtcPool *g, EtcTe
 {
     EtcStatus st = (x->dtype == y->dtype) ? shape(x, g, y) : ETC_UNSUPPORTED;
     const int is_known = etc_is_float((int)x->dtype) ||
-                         (!g->adaptive && etc_is_int((int)x->dtype) && (x->dtype != ETC_BOOL));
+                         (etc_is_int((int)x->dtype) &&
+                          (g->adaptive ? is_byte(x) : (x->dtype != ETC_BOOL)));
     st = ((st == ETC_OK) && !is_known) ? ETC_UNSUPPORTED : st;
     if ((st != ETC_OK) || (etc_numel(y) == 0)) {
         return st;

@@ -1,9 +1,10 @@
 /* upsample.c -- wrappers of resampling images, [n, channels, h, w].  The cores compute float;
- * double is computed here, one element after the other, and so is the nearest element for any other
- * dtype. */
+ * double and interpolated bytes are computed here, one element after the other, and so is the
+ * nearest element of any other dtype. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/cores.h"
 #include "runtime-lite/kernels/kernels.h"
+#include "runtime-lite/kernels/wide.h"
 #include <string.h>
 
 /* Returns the number of input elements per output element along one axis; `factor` 0: none was
@@ -110,18 +111,50 @@ static int64_t neighbour_f64(int64_t o, double scale, int align, int64_t in, int
     return i;
 }
 
-static void linear_f64(const double *x, double *y, const EtcUpsample *g, const double scale[2])
+static double element(EtcKind kind, const EtcTensor *x, int64_t i)
 {
+    const EtcWide v = etc_wide_get(kind, x, i);
+    return (kind == ETC_KIND_F64) ? v.f64 : (double)(int64_t)v.i64;
+}
+
+static void put_element(EtcKind kind, double at, EtcTensor *y, int64_t i)
+{
+    EtcWide v;
+    if (kind == ETC_KIND_F64) {
+        v.f64 = at;
+    } else {
+        v.i64 = (uint64_t)((int64_t)(at + 256.5) - 256); /* halves up */
+    }
+    etc_wide_put(kind, v, y, i);
+}
+
+/* Rounds the weight of a neighbour to a multiple of 1/2048. */
+static double rounded(double weight)
+{
+    return (double)(int32_t)((weight * 2048.0) + 0.5) / 2048.0;
+}
+
+/* Interpolates doubles, or bytes as etc_mcu_linear_bytes does: weights are multiples of 1/2048, and
+ * halves are rounded up.  For bytes every sum is exact. */
+static void linear_wide(const EtcTensor *x, EtcTensor *y, const EtcUpsample *g,
+                        const double scale[2])
+{
+    const EtcKind kind = etc_wide_kind((int)x->dtype);
     for (int64_t i = 0; i < (g->planes * g->oh * g->ow); i++) {
         double v, h;
         const int64_t y0 = neighbour_f64((i / g->ow) % g->oh, scale[0], g->align_corners, g->ih,
                                          g->oh, &v);
         const int64_t x0 = neighbour_f64(i % g->ow, scale[1], g->align_corners, g->iw, g->ow, &h);
         const int64_t y1 = etc_min_i64(y0 + 1, g->ih - 1), x1 = etc_min_i64(x0 + 1, g->iw - 1);
-        const double *plane = x + ((i / (g->oh * g->ow)) * g->ih * g->iw);
-        const double *above = plane + (y0 * g->iw), *below = plane + (y1 * g->iw);
-        y[i] = ((1.0 - v) * (((1.0 - h) * above[x0]) + (h * above[x1]))) +
-               (v * (((1.0 - h) * below[x0]) + (h * below[x1])));
+        const int64_t plane = (i / (g->oh * g->ow)) * g->ih * g->iw;
+        const int64_t above = plane + (y0 * g->iw), below = plane + (y1 * g->iw);
+        v = (kind == ETC_KIND_F64) ? v : rounded(v);
+        h = (kind == ETC_KIND_F64) ? h : rounded(h);
+        const double a = ((1.0 - h) * element(kind, x, above + x0)) +
+                         (h * element(kind, x, above + x1));
+        const double b = ((1.0 - h) * element(kind, x, below + x0)) +
+                         (h * element(kind, x, below + x1));
+        put_element(kind, ((1.0 - v) * a) + (v * b), y, i);
     }
 }
 
@@ -157,7 +190,9 @@ EtcStatus etc_upsample_bilinear2d(const EtcCall *c)
     }
     g.align_corners = align;
     EtcStatus st = prepare(c, 3, &g, factor, &x, &y);
-    if ((st == ETC_OK) && !etc_is_float((int)x->dtype)) {
+    const int is_byte = (st == ETC_OK) && etc_is_int((int)x->dtype) &&
+                        ((x->dtype == ETC_I8) || (x->dtype == ETC_U8));
+    if ((st == ETC_OK) && !is_byte && !etc_is_float((int)x->dtype)) {
         return ETC_UNSUPPORTED;
     }
     if ((st != ETC_OK) || (etc_numel(y) == 0)) {
@@ -166,9 +201,9 @@ EtcStatus etc_upsample_bilinear2d(const EtcCall *c)
     if (!ETC_HAS_WIDE || (x->dtype == ETC_F32)) {
         etc_rare_cores_of(c)->upsample_linear((const float *)x->data, (float *)y->data, &g, c->scratch);
     } else {
-        const double scale[2] = {ratio_f64(g.ih, g.oh, align, factor[0]),
-                                 ratio_f64(g.iw, g.ow, align, factor[1])};
-        linear_f64((const double *)x->data, (double *)y->data, &g, scale);
+        const double scale[2] = {is_byte ? (double)g.sh : ratio_f64(g.ih, g.oh, align, factor[0]),
+                                 is_byte ? (double)g.sw : ratio_f64(g.iw, g.ow, align, factor[1])};
+        linear_wide(x, y, &g, scale);
     }
     return ETC_OK;
 }

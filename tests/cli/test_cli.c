@@ -323,6 +323,27 @@ Test(cli, singular_matrices_end_a_run)
     fails("compile m.etir -o m.pte --target-runtime 1.4.1", 4, "linalg_lu_factor_ex.out: not among");
 }
 
+#define FACTORS                                                                                    \
+    "program \"m\" stage aten\nmethod @forward(%x: f32[]) {\n"                                        \
+    "  %o = aten.full.default([3, 3], 1.0, dtype=f32, layout=none, device=none, pin_memory=none)"      \
+    " : f32[3,3]\n  %e = aten.eye.default(3, dtype=f32, layout=none, device=none, pin_memory=none)"    \
+    " : f32[3,3]\n  %m = aten.mul.Tensor(%e, %x) : f32[3,3]\n  %y = aten.add.Tensor(%o, %m, alpha=1) : f32[3,3]\n"
+
+/* Halves on the diagonal and ones beside it: the second step has a negative root. */
+Test(cli, no_output_has_numbers_where_a_matrix_is_not_positive_definite)
+{
+    write_text("e.etir", FACTORS "  %l, %i = aten.linalg_cholesky_ex.default(%y, upper=false, check_errors=false)"
+                                 " : f32[3,3], i32[]\n  return %l, %i\n}\n");
+    write_text("l.etir", FACTORS "  %l = aten.linalg_cholesky.default(%y, upper=false) : f32[3,3]\n  return %l\n}\n");
+    for (int i = 0; i < 2; i++) {
+        const char *target = i ? "--target generic" : "";
+        Result r = ok(arena_printf(arena, "run e.etir %s --input value:-0.5", target));
+        cr_expect(strstr(r.out, "nan") && strstr(r.out, "i32[] 2"), "%s", r.out);
+    }
+    fails("run l.etir --input value:-0.5", 1, "the kernel refused its arguments");
+    cr_expect_not_null(strstr(ok("run l.etir --target generic --input value:-0.5").out, "nan"));
+}
+
 #define LATE                                                                              \
     "program \"p\" stage aten\n"                                                             \
     "method @forward(%x: f32[1,2,5,5], %g: f32[1,3,3,2], %n: f32[]) {\n"                   \

@@ -107,3 +107,28 @@ Test(target, a_recipe_is_for_any_run)
     expect_same("file/1/output_0.npy", "fly/1/output_0.npy");
     fails("run m.pte --recipe int8 --input a.npy", 1, "is a .pte: --dim");
 }
+
+/* Some of 1024 bytes lie so near the middle of two that fixed point takes the other one. */
+Test(target, fixed_point_may_give_the_byte_next_to_the_nearest)
+{
+    write_text("s.etir",
+               "program \"s\" stage core\n"
+               "method @forward(%x: f32[64,16]) {\n"
+               "  %q = quantized_decomposed.quantize_per_tensor.default(%x, 0.03, 0, -128, 127, i8) : i8[64,16]\n"
+               "  %f = quantized_decomposed.dequantize_per_tensor.default(%q, 0.03, 0, -128, 127, i8, out_dtype=none) : f32[64,16]\n"
+               "  %s = aten._softmax.default(%f, 1, false) : f32[64,16]\n"
+               "  %b = quantized_decomposed.quantize_per_tensor.default(%s, 0.00390625, -128, -128, 127, i8) : i8[64,16]\n"
+               "  %y = quantized_decomposed.dequantize_per_tensor.default(%b, 0.00390625, -128, -128, 127, i8, out_dtype=none) : f32[64,16]\n"
+               "  return %y\n}\n");
+    ok("emit-c s.etir -o s.c --target cortex-m4 --verify -q");
+    ok("emit-c s.etir -o s.c --verify -q");
+}
+
+/* An output has room for as many elements as the run may find. */
+Test(target, sizes_that_a_run_finds_out_are_verified)
+{
+    write_text("n.etir", "program \"n\" stage aten\nsym %u0 in 0..12\nmethod @forward(%x: f32[3,4]) {\n"
+                         "  %y = aten.nonzero.default(%x) : i64[%u0,2]\n"
+                         "  %z = aten.mul.Scalar(%y, 2) : i64[%u0,2]\n  return %z\n}\n");
+    ok("emit-c n.etir -o n.c --verify -q");
+}

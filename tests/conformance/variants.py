@@ -348,6 +348,12 @@ def half_functions(x, y, z):
             (a.abs() + 0.5).rsqrt(), x * 0.3 - 2, 1 - y, 2 / (z.abs() + 1), x ** 2, y ** 3, -x, torch.cat([x, y], 1), (x + 1).permute(1, 0), a[:, 2:5], a.reshape(2, 16), (a * 2).expand(3, 4, 8), x.clamp(-0.5, 0.25))
 
 
+@model(torch.tensor([-1.0, -0.0, 0.0, 2.0, -1e-3, 6e4, math.inf, -math.inf, math.nan, 1e-6]).half())
+def half_roots(x):
+    roots = torch.sqrt(x * 1.5), torch.rsqrt(x * 1.5), (x[:7] * 1.5) ** 0.5
+    return tuple(r.isnan() for r in roots) + tuple(torch.nan_to_num(r, 0.0, 7.0, -7.0) for r in roots)
+
+
 @model(half(2, 3, 5, 8), half(2, 3, 7, 8, seed=1), half(2, 3, 7, 6, seed=2), half(5, 7, seed=3))
 def half_attention(q, k, v, m):
     s = torch.softmax(q[0] @ k[0].transpose(1, 2) * 0.3 + m, -1)

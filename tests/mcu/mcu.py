@@ -137,7 +137,7 @@ class Rig:
         shutil.copy(os.path.join(data, "input_0.npy"), os.path.join(to, "calibrate"))
         recipe = ["--recipe", "int8", "--calibrate", os.path.join(to, "calibrate")] if quantized else []
         call(self.etc, "emit-c", os.path.join(data, "model.pt2"), *recipe, "--target", core, "--main", "-q",
-             "-o", os.path.join(to, "model.c"), *MODELS[name][1], *(["--io", io] if io else []),
+             "-o", os.path.join(to, "model.c"), *MODELS[name][1], *(["--io", io] if io else ["--verify"]),
              *(["--freestanding"] if model.endswith(":free") else []))
         x = np.load(os.path.join(data, "input_0.npy"))[:1]
         self.takes_bytes = x.dtype == np.uint8
