@@ -237,7 +237,7 @@ bool on_define_bits(OnnxNode *n, int i, Value *v, int bits)
         return true;
     OnnxValue *to = result(n, i);
     if (to)
-        *to = (OnnxValue){.value = v, .bits = bits};
+        *to = (OnnxValue){.value = v, .bits = bits, .by = n->node, .scope = n->scope};
     return to != NULL;
 }
 
