@@ -423,14 +423,24 @@ static bool is_named(ProtobufCBinaryData text, ProtobufCBinaryData other)
     return text.len == other.len && !memcmp(text.data, other.data, text.len);
 }
 
-/* Returns the node of operator `op` in the graph of n that defines this name; NULL: there is none. */
+static bool has_output(const Onnx__Node *node, ProtobufCBinaryData text)
+{
+    for (size_t i = 0; i < node->n_output; i++)
+        if (is_named(node->output[i], text))
+            return true;
+    return false;
+}
+
+/* Returns the node of operator `op` in the graph of n that defines this name; NULL: there is none.  A value that
+ * a loop carries has another name there. */
 static const Onnx__Node *maker(OnnxNode *n, ProtobufCBinaryData text, const char *op)
 {
     const char *name = text.len ? onnx_text(n->in, text) : NULL;
     const OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
-    return v && v->by && v->scope == n->scope && onnx_is_default(v->by->domain) &&
-                   v->by->op_type.len == strlen(op) && !memcmp(v->by->op_type.data, op, v->by->op_type.len)
-               ? v->by
+    const Onnx__Node *by = v && v->scope == n->scope ? v->by : NULL;
+    return by && has_output(by, text) && onnx_is_default(by->domain) && by->op_type.len == strlen(op) &&
+                   !memcmp(by->op_type.data, op, by->op_type.len)
+               ? by
                : NULL;
 }
 

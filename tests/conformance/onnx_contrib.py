@@ -394,6 +394,19 @@ def layer():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 
+def late():
+    """A loop that scales a product in the iteration after the one that computes it."""
+    steps = [("Identity", "c", "go"), ("DynamicQuantizeLinear", "v", "q s z"), ("MatMulInteger", "q w z", "p"), ("Mul", "s ws", "by"),
+             ("Mul", "old by", "y"), ("Add", "y v", "sum")]
+    loop = body(steps, ["i i", "c b", "v f 2 4", "old f 2 4"], ["go b", "sum f 2 4", "f f 2 4"])
+    loop.node.append(helper.make_node("Cast", ["p"], ["f"], to=1))
+    constants = {"n": np.array(4), "t": np.array(True), "w": i8(4, 4), "ws": s(0.01), "o": f(2, 4)}
+    graph = helper.make_graph([helper.make_node("Loop", ["n", "t", "x", "o"], ["y", "last"], body=loop)], "g",
+                              [helper.make_tensor_value_info("x", 1, [2, 4])], [onnx.ValueInfoProto(name="y")],
+                              [numpy_helper.from_array(a, name) for name, a in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
 def integer_products(etc, path):
     """The numbers of FORMS."""
     p = subprocess.run([etc, "emit-c", path, "-o", f"{path}.c", "--dump-ir=after:group"], capture_output=True, text=True, check=True)
@@ -417,6 +430,12 @@ def check_dynamic(rows, etc, work, ort):
     from onnxruntime.quantization import QuantType, quantize_dynamic
     os.makedirs(work)
     onnx.save(layer(), f"{work}/layer.onnx")
+    onnx.save(late(), f"{work}/late.onnx")
+    x = f(2, 4)
+    want, = ort.InferenceSession(f"{work}/late.onnx").run(None, {"x": x})
+    how = RUNS["lite"](etc, f"{work}/late.onnx", [], [x], f"{work}/late")
+    why = difference(np.load(f"{work}/late/output_0.npy"), want, 1e-4) if how == RAN else ": ".join(how)
+    rows.add("FAIL" if why else "ok", "onnx", "a product that is scaled in the next iteration", why)
     x = f(2, 3, 10)
     for name, (flags, products) in FORMS.items():
         path = f"{work}/{name}.onnx"
