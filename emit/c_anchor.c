@@ -705,27 +705,65 @@ static void put_row(Function *f, const Nest *row, const char *x, const char *cor
         core, tail, indent, "");
 }
 
-static void put_result(Function *f, const Node *n, const char *y, Dim count, int indent)
-{
-    Text *t = &f->body;
-    if (n->op == OP_AMAX) {
-        put(t, "%*s*(%s) = max;\n", indent, "", y);
-        return;
-    }
-    put(t, "%*s*(%s) = etc_sum_end(&sum)", indent, "", y);
-    if (n->op == OP_MEAN_DIM) {
-        put(t, " / (float)");
-        function_dim(f, count);
-    }
-    put(t, ";\n");
-}
-
 /* The loops of a reduction: over the axes that stay, and over the row of elements along the others,
  * whose number is `count`. */
 typedef struct Reduction {
     Nest stay, row;
     Dim count;
 } Reduction;
+
+enum { SHORT = 8 }; /* sums of so few elements are printed as expressions */
+
+static bool is_short(const Nest *row)
+{
+    return row->rank == 1 && !row->size[0].expr && row->size[0].value > 0 && row->size[0].value <= SHORT &&
+           !row->stride[0][0].expr;
+}
+
+/* Prints the sum of elements i, i + apart and so on, in the order of etc_sum_end.  Adding 0 makes -0 a 0, as it
+ * does there. */
+static void put_tree(Text *t, const Nest *row, const char *x, int64_t i, int64_t apart)
+{
+    if (apart == SHORT) {
+        put(t, "(%s[%lld] + 0.0f)", x, (long long)(i * row->stride[0][0].value));
+    } else if (i + apart >= row->size[0].value) {
+        put_tree(t, row, x, i, apart * 2);
+    } else {
+        put(t, "(");
+        put_tree(t, row, x, i, apart * 2);
+        put(t, " + ");
+        put_tree(t, row, x, i + apart, apart * 2);
+        put(t, ")");
+    }
+}
+
+/* Prints the sum of a row, which will be `sum`. */
+static void put_sum(Function *f, const Nest *row, const char *x, int indent)
+{
+    if (is_short(row)) {
+        put(&f->body, "%*sconst float sum = ", indent, "");
+        put_tree(&f->body, row, x, 0, 1);
+        put(&f->body, ";\n");
+        return;
+    }
+    put(&f->body, "%*sEtcSum sum;\n%*setc_sum_start(&sum);\n", indent, "", indent, "");
+    put_row(f, row, x, "etc_sum_f32", "&sum", indent);
+}
+
+static void put_result(Function *f, const Node *n, const char *y, const Reduction *r, int indent)
+{
+    Text *t = &f->body;
+    if (n->op == OP_AMAX) {
+        put(t, "%*s*(%s) = max;\n", indent, "", y);
+        return;
+    }
+    put(t, "%*s*(%s) = %s", indent, "", y, is_short(&r->row) ? "sum" : "etc_sum_end(&sum)");
+    if (n->op == OP_MEAN_DIM) {
+        put(t, " / (float)");
+        function_dim(f, r->count);
+    }
+    put(t, ";\n");
+}
 
 static Reduction reduction_of(Function *f, const Node *n, const bool *goes)
 {
@@ -767,18 +805,19 @@ bool emit_reduce(Function *f, const Node *n, Clamp clamp)
     const char *from = names_make(f->names, "", "row");
     put(&f->body, "%*sconst float *%s = ", indent, "", from);
     nest_address(f, &r.stay, 0, function_pointer(f, x), depth, index);
-    put(&f->body, ";\n%*s%s\n", indent, "",
-        is_amax ? "float max = -__builtin_inff();" : "EtcSum sum;");
-    if (!is_amax)
-        put(&f->body, "%*setc_sum_start(&sum);\n", indent, "");
-    put_row(f, &r.row, from, is_amax ? "max = etc_amax_f32" : "etc_sum_f32",
-            is_amax ? "max" : "&sum", indent);
+    put(&f->body, ";\n");
+    if (is_amax) {
+        put(&f->body, "%*sfloat max = -__builtin_inff();\n", indent, "");
+        put_row(f, &r.row, from, "max = etc_amax_f32", "max", indent);
+    } else {
+        put_sum(f, &r.row, from, indent);
+    }
     Text address = {.a = f->e->a}, body = f->body;
     f->body = address;
     nest_address(f, &r.stay, 1, f->name_of[y->index], depth, index);
     address = f->body;
     f->body = body;
-    put_result(f, n, address.s, r.count, indent);
+    put_result(f, n, address.s, &r, indent);
     nest_close(f, depth);
     return true;
 }

@@ -247,12 +247,23 @@ static Arg size_at(Play *p, const Value *v, Arg axis)
     return of_dim(rank > 0 && !p->failed ? v->type.dim[i] : DIM(1));
 }
 
+/* Returns the step of numbers from 0 that a node counts, or 0. */
+static Arg spacing_of(const Value *v)
+{
+    double start;
+    const Node *n = v ? v->def : NULL;
+    if (!n || n->op != OP_ARANGE_START_STEP || !arg_number(n, "start", &start) || start != 0 ||
+        arg_get(n, "step").kind != ARG_INT)
+        return of_dim(DIM(0));
+    return of_dim(arg_get(n, "step").dim);
+}
+
 typedef enum Fn {
     FN_SIZE, FN_SIZES, FN_RANK, FN_NUMEL, FN_DTYPE, FN_IS_NONE, FN_IS_TENSOR, FN_IS_FLOAT,
     FN_IS_INT, FN_IS_NUMBER, FN_LEN, FN_WRAP, FN_KNOWN, FN_EPS, FN_LOWEST, FN_HIGHEST, FN_VIEW,
     FN_PERMUTE, FN_MIN, FN_MAX, FN_SQRT, FN_FLOOR, FN_CEIL, FN_ABS,
     FN_INT, FN_FLOAT, FN_TENSOR, FN_PRODUCT, FN_LETTERS, FN_TOLD, FN_IS_COMPLEX, FN_RE, FN_IM,
-    FN_HALVED, FN_OWN, FN_IS_WHOLE, N_FNS
+    FN_HALVED, FN_OWN, FN_IS_WHOLE, FN_SPACING, N_FNS
 } Fn;
 
 /* The functions by name.  of_data: it is the name of an operator too, which is meant if the first
@@ -280,7 +291,7 @@ static const struct {
     [FN_IS_COMPLEX] = {"is_complex", 1, 1, false}, [FN_RE] = {"re", 1, 1, false},
     [FN_IM] = {"im", 1, 1, false},           [FN_HALVED] = {"halved", 1, 1, false},
     [FN_OWN] = {"own", 0, 0, false},         [FN_IS_WHOLE] = {"is_whole", 1, 1, false},
-    [FN_TOLD] = {"told", 3, 4, false},
+    [FN_TOLD] = {"told", 3, 4, false},       [FN_SPACING] = {"spacing", 1, 1, false},
 };
 
 static EtcDtype dtype_of(Play *p, Arg a)
@@ -545,6 +556,8 @@ static Arg of_any(Play *p, Fn fn, const Given *g)
         return of_bool(is_whole(p, a));
     case FN_TOLD:
         return told_by(p, g);
+    case FN_SPACING:
+        return spacing_of(tensor(p, a));
     default:
         return extreme(p, fn == FN_MAX, a, g->v[1]);
     }

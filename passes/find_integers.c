@@ -1,7 +1,9 @@
 /* find_integers.c -- sees weights that are integers times scales as dequantized integers.
  *
  * Stage core, before quantize.  A matrix of bytes that is cast to floats and multiplied by a scale for
- * each index of one axis becomes one dequantize.
+ * each index of one axis becomes one dequantize.  Dequantized integers of 8 bits lose their zero points, if
+ * the differences fit into i8, because kernels multiply such integers alone.  If they do not fit, and the
+ * other operand of a linear layer is rounded to bytes at run time, the sums of its rows make up for them.
  *
  * An exporter may have multiplied such weights out.  Only products are looked at whose other operand
  * is rounded to bytes row by row at run time: their weights were integers, and backends and C multiply
@@ -10,6 +12,7 @@
  * among those of which the largest element is a multiple.  A weight that is none ends the search
  * with its first run. */
 #include "passes/internal.h"
+#include "ir/eval.h"
 #include <math.h>
 #include <string.h>
 
@@ -185,6 +188,135 @@ static bool join_scales(Rewrite *r, Node *n)
     return true;
 }
 
+/* -- zero points ------------------------------------------------------------------------------- */
+
+/* Integers of a constant with zero points, n of them: element e has number e / inner % n. */
+typedef struct Points {
+    QParams q;
+    int64_t n, inner, *zero;
+} Points;
+
+/* Reads a dequantize of a constant that is not of i8 without zero points. */
+static bool read_points(const Node *n, Points *p, Arena *tmp)
+{
+    QParams *q = &p->q;
+    if (!qparams_read(n, q) || !q->undoes || q->kind == Q_TOKEN || (q->kind == Q_TENSOR && q->scales) ||
+        n->out[0]->type.dtype != ETC_F32 || !value_is_const(q->x) || q->x->type.stride || q->x->type.rank < 2 ||
+        (q->dtype != ETC_U8 && q->dtype != ETC_I8))
+        return false;
+    const bool by_channel = q->kind == Q_CHANNEL;
+    p->n = by_channel ? q->x->type.dim[q->axis].value : 1;
+    p->inner = 1;
+    for (int i = q->axis + 1; i < q->x->type.rank; i++)
+        p->inner *= q->x->type.dim[i].value;
+    p->zero = NEW(tmp, int64_t, p->n + 1);
+    bool any = q->dtype == ETC_U8;
+    const Value *z = q->zeros;
+    if (z && (!value_is_const(z) || z->type.stride || !dtype_is_int(z->type.dtype) || type_numel(z->type) != p->n))
+        return false;
+    const EtcTensor zeros = {.dtype = z ? z->type.dtype : ETC_I64, .data = z ? state_elements(z->state) : NULL};
+    for (int64_t i = 0; i < p->n; i++) {
+        p->zero[i] = z ? (int64_t)tensor_number(&zeros, i) : q->zero;
+        any = any || p->zero[i];
+    }
+    return any;
+}
+
+/* Returns the integers less their zero points.  NULL: some do not fit into i8, or they fit into 4
+ * bits only as they are. */
+static int8_t *centered(const Points *p, Arena *a)
+{
+    const uint8_t *from = state_elements(p->q.x->state);
+    const int64_t n = type_numel(p->q.x->type);
+    int64_t lo = INT8_MAX, hi = INT8_MIN, least = lo, most = UINT8_MAX;
+    int8_t *to = arena_alloc(a, (size_t)n + 1, 1);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = p->q.dtype == ETC_U8 ? from[i] : (int8_t)from[i], c = v - p->zero[i / p->inner % p->n];
+        if (c < INT8_MIN || c > INT8_MAX)
+            return NULL;
+        to[i] = (int8_t)c;
+        least = i && least < v ? least : v;
+        most = i && most > v ? most : v;
+        lo = c < lo ? c : lo;
+        hi = c > hi ? c : hi;
+    }
+    return least >= -8 && most <= 15 && (lo < -8 || hi > 7) ? NULL : to;
+}
+
+/* Returns the weight dequantized from these integers, which have no zero points. */
+static Value *dequantized_plainly(Rewrite *r, Node *at, const Points *p, int8_t *integers)
+{
+    const Value *w = p->q.x;
+    QParams q = {.kind = p->q.kind, .undoes = true, .axis = p->q.axis, .scales = p->q.scales, .scale = p->q.scale,
+                 .lo = INT8_MIN, .hi = INT8_MAX, .dtype = ETC_I8};
+    return qparams_build(r->g, at, at->loc, constant(r, w, ETC_I8, w->type.rank, w->type.dim, integers), &q, r->d);
+}
+
+/* dequantize(constant with zero points) ==> the same of i8 without.  Returns false if an error was
+ * reported. */
+static bool drop_zeros(Rewrite *r, Node *n)
+{
+    Points p;
+    int8_t *integers = read_points(n, &p, r->tmp) ? centered(&p, r->g->program->arena) : NULL;
+    Value *y = integers ? dequantized_plainly(r, n, &p, integers) : NULL;
+    return !integers || (y && rewrite_node(r, n, y));
+}
+
+/* Moves the zero points to the middle of the integers.  Returns what this adds to each of n rows of a
+ * product, for a sum of 1; NULL: the scales are not known. */
+static float *move_zeros(Points *p, int64_t n, Arena *a)
+{
+    const Value *s = p->q.scales;
+    const int64_t middle = p->q.dtype == ETC_U8 ? 128 : 0;
+    if (s && (!value_is_const(s) || s->type.stride || type_numel(s->type) != p->n))
+        return NULL;
+    const EtcTensor scales = {.dtype = s ? s->type.dtype : ETC_F32, .data = s ? state_elements(s->state) : NULL};
+    float *by = NEW(a, float, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = p->n > 1 ? i : 0;
+        by[i] = (float)((double)(middle - p->zero[at]) * (s ? tensor_number(&scales, at) : p->q.scale));
+    }
+    for (int64_t i = 0; i < p->n; i++)
+        p->zero[i] = middle;
+    return by;
+}
+
+/* Builds the sums of rows of x, as a product of integers. */
+static Value *sums_of_rows(Rewrite *r, Node *at, Value *x, const Value *like, int64_t n)
+{
+    assert(n > 0 && at->n_args == 3); /* a linear layer */
+    const Dim dim[2] = {DIM(1), DIM(n)};
+    const QParams q = {.undoes = true, .scale = 1, .lo = INT8_MIN, .hi = INT8_MAX, .dtype = ETC_I8};
+    int8_t *ones = arena_alloc(r->g->program->arena, (size_t)n + 1, 1);
+    memset(ones, 1, (size_t)n);
+    Value *w = qparams_build(r->g, at, at->loc, constant(r, like, ETC_I8, 2, dim, ones), &q, r->d);
+    return w ? node_result(build(r->g, at, at->loc, at->op, r->d, "vv", x, w)) : NULL;
+}
+
+/* linear(x, dequantize(w, zeros), b) ==> linear(x, dequantize(w), b) + linear(x, ones) * constants, if x is
+ * rounded to bytes at run time.  Returns false if an error was reported. */
+static bool split_zeros(Rewrite *r, Node *n)
+{
+    Points p;
+    QParams q;
+    Weighted v;
+    Arena *a = r->g->program->arena;
+    if (!weighted_read(n, &v) || v.is_conv || v.w_axis || v.w->type.rank != 2 || !type_numel(v.w->type) ||
+        !v.w->def || !v.x->def || !qparams_read(v.x->def, &q) || !q.undoes || !q.scales ||
+        q.kind == Q_CHANNEL || !read_points(v.w->def, &p, r->tmp) || (p.n > 1 && p.q.axis))
+        return true;
+    const Dim *dim = v.w->type.dim;
+    float *by = move_zeros(&p, dim[0].value, a);
+    int8_t *integers = by ? centered(&p, a) : NULL;
+    if (!integers)
+        return true;
+    Value *w = dequantized_plainly(r, n, &p, integers), *sum = sums_of_rows(r, n, v.x, p.q.x, dim[1].value);
+    Value *more = sum ? build_pair(r, n, OP_MUL_TENSOR, sum, constant(r, p.q.x, ETC_F32, 1, dim, by)) : NULL;
+    Value *y = w && more ? node_result(build(r->g, n, n->loc, n->op, r->d, "vvv", v.x, w, v.bias)) : NULL;
+    y = y ? build_pair(r, n, OP_ADD_TENSOR, y, more) : NULL;
+    return y && rewrite_node(r, n, y);
+}
+
 bool pass_find_integers(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -192,7 +324,7 @@ bool pass_find_integers(Graph *g, Arena *tmp, Diag *d)
     for (Node *n = g->first, *next; ok && n; n = next) {
         next = n->next;
         rewrite_inputs(&r, n);
-        ok = look(&r, n) && join_scales(&r, n);
+        ok = look(&r, n) && join_scales(&r, n) && drop_zeros(&r, n) && split_zeros(&r, n);
     }
     rewrite_finish(&r);
     return ok;

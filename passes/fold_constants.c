@@ -137,9 +137,9 @@ static bool is_short(EtcDtype t)
 static bool widens(const Node *n)
 {
     const Type from = n->n_in ? first_operand(n)->type : TYPE_NONE, to = n->out[0]->type;
-    return (n->op == OP__TO_COPY || n->op == OP_DEQUANTIZE_PER_CHANNEL ||
-            n->op == OP_DEQUANTIZE_PER_TENSOR || n->op == OP_DEQUANTIZE_PER_TENSOR_TENSOR) &&
-           is_short(from.dtype) && dtype_is_float(to.dtype) &&
+    QParams q;
+    return (n->op == OP__TO_COPY || (qparams_read(n, &q) && q.undoes && q.kind != Q_TOKEN)) && is_short(from.dtype) &&
+           dtype_is_float(to.dtype) &&
            etc_dtype_size((int)from.dtype) < etc_dtype_size((int)to.dtype) && from.rank > 1;
 }
 

@@ -11,6 +11,8 @@
  * the second, which pass quantize writes, only the rows.  Integers that fit into 4 bits are stored
  * two to a byte, for embedding_4bit.  (q - zero) * scale is computed as before, so no bit changes.
  * Each node is looked at once.
+ *
+ * Other look-ups in a constant that is dequantized look its integers up, and dequantize what they find.
  */
 #include "passes/internal.h"
 
@@ -182,6 +184,64 @@ static bool fuse(Rewrite *r, Node *n, const Table *t)
     return v && rewrite_node(r, n, v);
 }
 
+/* -- other tables ------------------------------------------------------------------------------ */
+
+static bool looks_up(const Node *n)
+{
+    return op_info[n->op].access == ACCESS_GATHER && (arg_find(n, "indices") >= 0 || arg_find(n, "index") >= 0);
+}
+
+/* Builds n, which looks up elements, for another table.  The result has the first `rank` sizes of n's. */
+static Value *looked_up(Rewrite *r, Node *n, Value *table, int rank)
+{
+    Node *y = node_like(r->g, n);
+    Type t = n->out[0]->type;
+    assert(rank >= 0 && rank <= t.rank);
+    for (int i = 0; i < n->n_args; i++)
+        node_push(y, arg_moved(y, n, n->arg[i]));
+    node_set_in(y, 0, table);
+    t.rank = rank;
+    t.dtype = table->type.dtype;
+    node_add_out(y, arena_numbered(r->g->program->arena, n->out[0]->name, ".", graph_number(r->g) + 1), t);
+    graph_insert(r->g, n, y);
+    return y->out[0];
+}
+
+/* Looks up rows, their scales and their zero points. */
+static Value *rows_and_points(Rewrite *r, Node *n, QParams *q)
+{
+    const Type y = n->out[0]->type;
+    const int lead = y.rank - (q->x->type.rank - 1);
+    Dim dim[2] = {DIM(1), DIM(1)};
+    for (int i = 0; i < y.rank; i++)
+        dim[i >= lead] = dim_mul(r->g->program, dim[i >= lead], y.dim[i]);
+    q->x = build_view(r, n, looked_up(r, n, q->x, y.rank), dim, 2);
+    q->scales = build_view(r, n, looked_up(r, n, q->scales, lead), dim, 1);
+    q->zeros = q->zeros ? build_view(r, n, looked_up(r, n, q->zeros, lead), dim, 1) : NULL;
+    Value *v = q->x && q->scales ? qparams_build(r->g, n, n->loc, q->x, q, r->d) : NULL;
+    return v ? build_view(r, n, v, y.dim, y.rank) : NULL;
+}
+
+/* index(dequantize(q), [i]) ==> dequantize(index(q, [i])), with the scales of these rows.  Returns false
+ * if an error was reported. */
+static bool dequantize_rows(Rewrite *r, Node *n)
+{
+    QParams q;
+    const Node *of = first_operand(n)->def;
+    if (!of || !qparams_read(of, &q) || !q.undoes || !value_is_const(q.x) || of->out[0]->type.dtype != ETC_F32 ||
+        q.kind == Q_TOKEN || (q.kind == Q_TENSOR && q.scales))
+        return true;
+    const bool by_rows = q.kind == Q_CHANNEL;
+    const Arg at = arg_get(n, "indices");
+    if (by_rows && (q.axis || at.kind != ARG_LIST || at.list.n != 1 ||
+                    at.list.item[0].kind != ARG_VALUE ||
+                    !dtype_is_int(n->in[at.list.item[0].slot]->type.dtype)))
+        return true;
+    Value *v = by_rows ? rows_and_points(r, n, &q)
+                       : qparams_build(r->g, n, n->loc, looked_up(r, n, q.x, n->out[0]->type.rank), &q, r->d);
+    return v && rewrite_node(r, n, v);
+}
+
 bool pass_fuse_tables(Graph *g, Arena *tmp, Diag *d)
 {
     Rewrite r = rewrite_start(g, tmp, d);
@@ -193,6 +253,8 @@ bool pass_fuse_tables(Graph *g, Arena *tmp, Diag *d)
         if ((n->op == OP_EMBEDDING && read_dequantized(n, &t)) ||
             (n->op == OP_MUL_TENSOR && read_product(n, &t)))
             ok = fuse(&r, n, &t) && ok;
+        else if (looks_up(n))
+            ok = dequantize_rows(&r, n) && ok;
     }
     rewrite_finish(&r);
     return ok;

@@ -52,6 +52,8 @@ typedef struct OnnxValue {
     const OnnxSequence *sequence; /* not NULL: it is a sequence, and nothing else is set */
     bool is_none;                 /* it is an empty optional, and nothing else is set */
     bool is_absent; /* it is an input that the call of a function left out; nothing else is set */
+    const Onnx__Node *by; /* the node of a graph that defines it, or NULL */
+    const struct OnnxScope *scope; /* where that node is */
 } OnnxValue;
 
 /* The names of a graph or a function.  Inner graphs also see the names of outer ones. */

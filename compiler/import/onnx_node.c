@@ -218,6 +218,8 @@ bool on_give(OnnxNode *n, int i, OnnxValue *v)
     TableItem *at = table_at_text(&n->scope->values, name);
     if (at->ptr)
         return onnx_wrong(n, "defines '%s' a second time", name);
+    if (v->scope != n->scope)
+        v->by = NULL; /* a node of a scope that ends */
     at->ptr = v;
     return true;
 }
@@ -237,7 +239,7 @@ bool on_define_bits(OnnxNode *n, int i, Value *v, int bits)
         return true;
     OnnxValue *to = result(n, i);
     if (to)
-        *to = (OnnxValue){.value = v, .bits = bits};
+        *to = (OnnxValue){.value = v, .bits = bits, .by = n->node, .scope = n->scope};
     return to != NULL;
 }
 

@@ -1,7 +1,7 @@
 /* onnx_quant.c -- reads quantization: QuantizeLinear and DequantizeLinear become the operators of
  * torch's exports; operators on integers become float operators between these. */
 #include "compiler/import/onnx.h"
-#include <math.h>
+#include <string.h>
 
 typedef struct Range {
     EtcDtype dtype;
@@ -368,39 +368,142 @@ bool onnx_matmul_integer16(OnnxNode *n)
     return a && b && on_define(n, 0, on_cast(n, on_matmul(n, a, b), ETC_I32));
 }
 
-typedef struct Dynamic {
-    Value *bytes, *scale, *zero;
-} Dynamic;
-
 /* Quantizes x with a scale and a zero point computed from its elements; 0 is representable. */
-static bool quantized_dynamically(OnnxNode *n, Value *x, Dynamic *d)
+bool onnx_quantize_dynamically(OnnxNode *n)
 {
-    Value *end[2], *zero, *y;
+    Value *end[2] = {NULL}, *x = on_value(n, 0), *scale, *zero, *y;
     int64_t axis[MAX_RANK];
-    for (int i = 0; i < x->type.rank; i++)
+    for (int i = 0; x && i < x->type.rank; i++)
         axis[i] = i;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; x && i < 2; i++) {
         end[i] = ON_BUILD(n, i ? OP_AMAX : OP_AMIN, "vIb", x, x->type.rank, axis, false);
         end[i] = on_binary(n, i ? OP_MAXIMUM : OP_MINIMUM, end[i], on_number(n, 0, x->type.dtype));
     }
-    d->scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
-    d->scale = on_where(n, on_scalar(n, OP_EQ_SCALAR, d->scale, 0), on_number(n, 1, x->type.dtype),
-                        d->scale);
-    zero = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), d->scale));
+    scale = on_scalar(n, OP_DIV_SCALAR, on_binary(n, OP_SUB_TENSOR, end[1], end[0]), 255);
+    scale = x ? on_where(n, on_scalar(n, OP_EQ_SCALAR, scale, 0), on_number(n, 1, x->type.dtype), scale) : NULL;
+    zero = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, on_unary(n, OP_NEG, end[0]), scale));
     zero = zero ? ON_BUILD(n, OP_CLAMP, "vff", zero, 0.0, 255.0) : NULL;
-    y = on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, d->scale));
-    y = on_binary(n, OP_ADD_TENSOR, y, zero);
-    d->bytes = y ? on_cast(n, ON_BUILD(n, OP_CLAMP, "vff", y, 0.0, 255.0), ETC_U8) : NULL;
-    d->zero = on_cast(n, zero, ETC_U8);
-    return d->bytes && d->zero;
+    y = on_binary(n, OP_ADD_TENSOR, on_unary(n, OP_ROUND, on_binary(n, OP_DIV_TENSOR, x, scale)), zero);
+    y = y ? on_cast(n, ON_BUILD(n, OP_CLAMP, "vff", y, 0.0, 255.0), ETC_U8) : NULL;
+    return on_define(n, 0, y) && on_define(n, 1, scale) && on_define(n, 2, on_cast(n, zero, ETC_U8));
 }
 
-bool onnx_quantize_dynamically(OnnxNode *n)
+/* -- products of what is quantized at run time ------------------------------------------------- */
+
+/* Returns x rounded to bytes by one scale, chosen at run time, in the form of torch's exports.  Of
+ * the standard's definition it differs in that u8 is i8, and that it multiplies with an inverse. */
+Value *on_rounded(OnnxNode *n, Value *x)
 {
-    Dynamic d;
-    Value *x = on_value(n, 0);
-    return x && quantized_dynamically(n, x, &d) && on_define(n, 0, d.bytes) && on_define(n, 1, d.scale) &&
-           on_define(n, 2, d.zero);
+    const int64_t lo = -128, hi = 127;
+    const Node *c = x ? build(n->in->graph, NULL, n->loc, OP_CHOOSE_QPARAMS, n->in->diag, "viift", x, lo, hi,
+                              0x1p-126, ETC_I8)
+                      : NULL;
+    n->failed |= !c;
+    x = c ? ON_BUILD(n, OP_QUANTIZE_PER_TENSOR_TENSOR, "vvviit", x, c->out[0], c->out[1], lo, hi, ETC_I8) : NULL;
+    return x ? ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", x, c->out[0], c->out[1], lo, hi, ETC_I8)
+             : NULL;
+}
+
+/* Returns the product of x, rounded at run time, and the integers of a weight.  Inputs 0 to 3 are x,
+ * the weight, its scale and its zero point; the attributes are those of a convolution if it is one. */
+static Value *rounded_product(OnnxNode *n, bool is_conv)
+{
+    static const int64_t swap[2] = {1, 0};
+    Value *x = on_value(n, 0), *w = x ? on_value(n, 1) : NULL;
+    const bool is_linear = w && w->state && w->type.rank == 2 && x->type.rank > 1;
+    w = w ? dequantized(n, w, 0, 2, is_conv ? 0 : -1) : NULL;
+    Value *a = w ? on_rounded(n, x) : NULL;
+    if (!a || is_conv)
+        return a ? on_conv(n, a, w, NULL) : NULL;
+    return is_linear ? on_binary(n, OP_LINEAR, a, on_permute(n, w, swap)) : on_matmul(n, a, w);
+}
+
+static bool is_named(ProtobufCBinaryData text, ProtobufCBinaryData other)
+{
+    return text.len == other.len && !memcmp(text.data, other.data, text.len);
+}
+
+static bool has_output(const Onnx__Node *node, ProtobufCBinaryData text)
+{
+    for (size_t i = 0; i < node->n_output; i++)
+        if (is_named(node->output[i], text))
+            return true;
+    return false;
+}
+
+/* Returns the node of operator `op` in the graph of n that defines this name; NULL: there is none.  A value that
+ * a loop carries has another name there. */
+static const Onnx__Node *maker(OnnxNode *n, ProtobufCBinaryData text, const char *op)
+{
+    const char *name = text.len ? onnx_text(n->in, text) : NULL;
+    const OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
+    const Onnx__Node *by = v && v->scope == n->scope ? v->by : NULL;
+    return by && has_output(by, text) && onnx_is_default(by->domain) && by->op_type.len == strlen(op) &&
+                   !memcmp(by->op_type.data, op, by->op_type.len)
+               ? by
+               : NULL;
+}
+
+/* Returns the node that quantizes at run time to these bytes with this zero point; NULL: there is
+ * none. */
+static const Onnx__Node *rounding_of(OnnxNode *n, ProtobufCBinaryData bytes, ProtobufCBinaryData zero)
+{
+    const Onnx__Node *d = maker(n, bytes, "DynamicQuantizeLinear");
+    return d && d->n_input == 1 && d->n_output == 3 && is_named(d->output[0], bytes) && is_named(d->output[2], zero)
+               ? d
+               : NULL;
+}
+
+/* Returns the product of integers whose floats input `side` of n is; NULL: it is none of a value
+ * that is quantized at run time. */
+static const Onnx__Node *product_of(OnnxNode *n, int side, const Onnx__Node **rounding)
+{
+    const Onnx__Node *cast = maker(n, n->node->input[side], "Cast"), *p;
+    if (!cast || cast->n_input != 1)
+        return NULL;
+    p = maker(n, cast->input[0], "MatMulInteger");
+    p = p ? p : maker(n, cast->input[0], "ConvInteger");
+    *rounding = p && p->n_input > 2 ? rounding_of(n, p->input[0], p->input[2]) : NULL;
+    return *rounding ? p : NULL;
+}
+
+/* Returns x, which d rounds, times the weight of p, a product of integers, by these scales. */
+static Value *product_like(OnnxNode *n, const Onnx__Node *d, const Onnx__Node *p, ProtobufCBinaryData scale, size_t zero)
+{
+    ProtobufCBinaryData input[4] = {d->input[0], p->input[1], scale, {0, NULL}};
+    if (zero < p->n_input)
+        input[3] = p->input[zero];
+    Onnx__Node made = *p;
+    made.n_input = 4;
+    made.input = input;
+    OnnxNode of = *n;
+    of.node = &made;
+    Value *y = rounded_product(&of, made.op_type.data[0] == 'C');
+    n->failed |= of.failed;
+    return y;
+}
+
+/* Returns a product of integers as floats, times (scale of its input * scale of its weight); NULL: n is
+ * something else, or an error was reported. */
+static Value *scaled_product(OnnxNode *n, int side)
+{
+    const Onnx__Node *d, *p = product_of(n, side, &d), *by = p ? maker(n, n->node->input[!side], "Mul") : NULL;
+    Value *sums = by ? on_value(n, side) : NULL, *scales = sums ? on_value(n, !side) : NULL;
+    if (!scales || by->n_input != 2 || sums->type.dtype != ETC_F32 || scales->type.dtype != ETC_F32 ||
+        scales->type.rank > 1 || sums->type.rank < 2 || (scales->type.rank && p->op_type.data[0] == 'C'))
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (is_named(by->input[i], d->output[1]))
+            return product_like(n, d, p, by->input[!i], 3);
+    return NULL;
+}
+
+bool onnx_mul(OnnxNode *n)
+{
+    Value *y = NULL;
+    for (int i = 0; n->node->n_input == 2 && !y && !n->failed && i < 2; i++)
+        y = scaled_product(n, i);
+    return y ? on_define(n, 0, y) : !n->failed && onnx_binary(n);
 }
 
 /* -- com.microsoft ----------------------------------------------------------------------------- */
@@ -519,6 +622,9 @@ Value *on_dequantized(OnnxNode *n, int i, int at, int zero)
 
 bool onnx_matmul_integer_to_float(OnnxNode *n)
 {
+    const Onnx__Node *p = n->node, *d = p->n_input > 4 ? rounding_of(n, p->input[0], p->input[4]) : NULL;
+    if (d && is_named(p->input[2], d->output[1]))
+        return on_define(n, 0, biased(n, product_like(n, d, p, p->input[3], 5), 6));
     Value *x = on_value(n, 0);
     Value *a = x && x->type.rank > 1 ? centered(n, 0, 4, x->type.rank - 2) : NULL;
     Value *by = a ? spread(n, on_value(n, 2), a, a->type.rank - 2, 0) : NULL;
@@ -526,19 +632,7 @@ bool onnx_matmul_integer_to_float(OnnxNode *n)
     return w && on_define(n, 0, biased(n, on_matmul(n, on_binary(n, OP_MUL_TENSOR, a, by), w), 6));
 }
 
-Value *on_rounded(OnnxNode *n, Value *x)
-{
-    Dynamic d;
-    if (!x || !quantized_dynamically(n, x, &d))
-        return NULL;
-    return ON_BUILD(n, OP_DEQUANTIZE_PER_TENSOR_TENSOR, "vvviit", d.bytes,
-                    on_cast(n, d.scale, ETC_F64), on_cast(n, d.zero, ETC_I64), (int64_t)0,
-                    (int64_t)255, ETC_U8);
-}
-
 bool onnx_dynamic_matmul(OnnxNode *n)
 {
-    Value *x = on_value(n, 0), *w = x ? dequantized(n, on_value(n, 1), 0, 2, -1) : NULL;
-    Value *a = w ? on_rounded(n, x) : NULL;
-    return a && on_define(n, 0, biased(n, on_matmul(n, a, w), 4));
+    return on_define(n, 0, biased(n, rounded_product(n, false), 4));
 }

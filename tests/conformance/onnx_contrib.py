@@ -4,6 +4,7 @@ A small model is made of each: one node, or a node with a graph of its own. The 
 onnxruntime.
 """
 import itertools
+import json
 import os
 import subprocess
 
@@ -361,6 +362,98 @@ def check_16_bits(rows, etc, work, session):
         rows.add("FAIL" if why else "ok", "onnx", f"activations of 16 bits, {part}", why)
 
 
+# -- what quantize_dynamic writes --------------------------------------------------------------
+
+
+def layer():
+    """A layer of a transformer behind a convolution."""
+    nodes, constants = [], []
+
+    def const(name, a):
+        constants.append(numpy_helper.from_array(a, name))
+        return name
+
+    def node(op, inputs, output, **attributes):
+        nodes.append(helper.make_node(op, inputs, [output], **attributes))
+        return output
+
+    def linear(x, name, rows, columns):
+        y = node("MatMul", [x, const(f"{name}_w", f(rows, columns) / 4)], f"{name}_m")
+        return node("Add", [y, const(f"{name}_b", f(columns))], name)
+
+    x = node("Conv", ["x", const("conv_w", f(16, 3, 3)), const("conv_b", f(16))], "c", pads=[1, 1])
+    x = node("Transpose", [x], "t", perm=[0, 2, 1])
+    q, k, v = (linear(x, name, 16, 16) for name in "qkv")
+    scores = node("MatMul", [q, node("Transpose", [k], "kt", perm=[0, 2, 1])], "s")
+    x = node("Add", [x, linear(node("MatMul", [node("Softmax", [scores], "p"), v], "a"), "o", 16, 16)], "r")
+    x = node("LayerNormalization", [x, const("g", f(16)), const("b", f(16))], "n")
+    y = linear(node("Relu", [linear(x, "f", 16, 32)], "h"), "d", 32, 16)
+    node("Add", [x, y], "y")
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [2, 3, 10])], [onnx.ValueInfoProto(name="y")],
+                              constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def late():
+    """A loop that scales a product in the iteration after the one that computes it."""
+    steps = [("Identity", "c", "go"), ("DynamicQuantizeLinear", "v", "q s z"), ("MatMulInteger", "q w z", "p"), ("Mul", "s ws", "by"),
+             ("Mul", "old by", "y"), ("Add", "y v", "sum")]
+    loop = body(steps, ["i i", "c b", "v f 2 4", "old f 2 4"], ["go b", "sum f 2 4", "f f 2 4"])
+    loop.node.append(helper.make_node("Cast", ["p"], ["f"], to=1))
+    constants = {"n": np.array(4), "t": np.array(True), "w": i8(4, 4), "ws": s(0.01), "o": f(2, 4)}
+    graph = helper.make_graph([helper.make_node("Loop", ["n", "t", "x", "o"], ["y", "last"], body=loop)], "g",
+                              [helper.make_tensor_value_info("x", 1, [2, 4])], [onnx.ValueInfoProto(name="y")],
+                              [numpy_helper.from_array(a, name) for name, a in constants.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def integer_products(etc, path):
+    """The numbers of FORMS."""
+    p = subprocess.run([etc, "emit-c", path, "-o", f"{path}.c", "--dump-ir=after:group"], capture_output=True, text=True, check=True)
+    q = subprocess.run([etc, "compile", path, "-o", f"{path}.pte", "--backend", "xnnpack", "--json"], capture_output=True, text=True,
+                       check=True)
+    return (sum(p.stdout.count(f" = {op}(") for op in ("etc.integer_linear", "etc.integer_convolution")),
+            sum(p.stdout.count(f" = {op}(") for op in ("aten.linear.default", "etc.packed_linear", "aten.convolution.default")),
+            round(json.loads(q.stdout)["delegated_percent"]))
+
+
+# Arguments; products of integers and of floats in the C, and percent of multiply-adds for XNNPACK.  With zero points beyond i8, a
+# product also needs the sums of its rows, and a convolution stays one of floats.
+FORMS = {"i8": ({}, (7, 0, 94)), "channels": ({"per_channel": True}, (7, 0, 94)),
+         "7 bits": ({"weight_type": "QUInt8", "reduce_range": True}, (7, 0, 94)), "u8": ({"weight_type": "QUInt8"}, (12, 1, 95)),
+         "fused": ({}, (7, 0, 94))}
+
+
+def check_dynamic(rows, etc, work, ort):
+    """Products with a scale found at run time are products of integers, with the results of ONNX Runtime."""
+    from onnx_runs import RAN, RUNS
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    os.makedirs(work)
+    onnx.save(layer(), f"{work}/layer.onnx")
+    onnx.save(late(), f"{work}/late.onnx")
+    x = f(2, 4)
+    want, = ort.InferenceSession(f"{work}/late.onnx").run(None, {"x": x})
+    how = RUNS["lite"](etc, f"{work}/late.onnx", [], [x], f"{work}/late")
+    why = difference(np.load(f"{work}/late/output_0.npy"), want, 1e-4) if how == RAN else ": ".join(how)
+    rows.add("FAIL" if why else "ok", "onnx", "a product that is scaled in the next iteration", why)
+    x = f(2, 3, 10)
+    for name, (flags, products) in FORMS.items():
+        path = f"{work}/{name}.onnx"
+        flags = {k: QuantType[v] if k == "weight_type" else v for k, v in flags.items()}
+        quantize_dynamic(f"{work}/layer.onnx", path, **flags)
+        options = ort.SessionOptions()
+        if name == "fused":
+            options.optimized_model_filepath = path
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        want, = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        for part, run in RUNS.items():
+            how = run(etc, path, [], [x], f"{work}/{name}/{part}")
+            why = difference(np.load(f"{work}/{name}/{part}/output_0.npy"), want, 1e-4) if how == RAN else ": ".join(how)
+            rows.add("FAIL" if why else "ok", "onnx", f"layer quantized at run time, {name}, {part}", why)
+        found = integer_products(etc, path)
+        rows.add("ok" if found == products else "FAIL", "onnx", f"products of integers at run time, {name}", str(found))
+
+
 def check(rows, etc, work, text):
     if text and "onnx" not in text:
         return
@@ -371,6 +464,7 @@ def check(rows, etc, work, text):
         return
     ort.set_default_logger_severity(4)
     check_16_bits(rows, etc, f"{work}/16_bits", ort.InferenceSession)
+    check_dynamic(rows, etc, f"{work}/dynamic", ort)
     for k, c in enumerate(itertools.chain(cases(), older(), loops(), bytes_of_networks(), learned(), trees())):
         why = verdict(etc, c, f"{work}/{k}", ort.InferenceSession)
         rows.add("FAIL" if why else "ok", "onnx", c["name"], why)
