@@ -10,7 +10,7 @@ for the painted stack, and at most half as much more. The constants that it stat
 The contents of a bank must fit into it.
 If torch's floats are recorded, the first output must reach the SQNR in dB that limits.txt gives.
 If those of torch in float64 are recorded, as many outputs must be near them; NaN and infinities must be the same.
-The forecast of `etc bench --target` for the MLPerf networks on Cortex-M, to which its table was not fitted,
+The forecast of `etc bench --target` for the MLPerf networks and `excited` on Cortex-M, to which its table was not fitted,
 must be at most an eighth off the instructions, and its constants, memory and stack must be those of the header.
 These numbers are those of gcc 12.  Of the C that another compiler compiles, only the outputs are compared.
 A model's name may be followed by the value of --io: MODEL:int8.  No code of such a model adds or multiplies
@@ -314,7 +314,7 @@ class Rig:
             faults += self.library(CORES[core][0], to)
         if CORES[core][0] == ARM and parts(model)[2] and is_measured(core):
             faults += self.memory(to, stack)
-            faults += self.forecast(to, model, core, instructions) if model.startswith("tiny_") else []
+            faults += self.forecast(to, model, core, instructions) if model.startswith(("tiny_", "excited")) else []
         return got, faults, self.decibels(to, model, got), instructions / MODELS[parts(model)[0]][0], code, arena, stack
 
 
