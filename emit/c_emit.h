@@ -235,6 +235,7 @@ typedef struct Function {
     const Parts *parts; /* NULL: it is not split */
     const char *then;   /* the function that makes bytes of the anchor's floats, or NULL */
     int64_t gap_bytes;  /* scratch of its own, at a place without live values; 0: none */
+    const char *kernel;   /* the call of the kernel that a forecast is of; NULL: the first in body */
     double steps, terms;  /* as in CLayer, if the emitter of a node knows them; else 0 */
     Text body;
 } Function;

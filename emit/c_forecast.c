@@ -25,7 +25,8 @@ static const struct {
     {"cortex-m7", 2, 0.7},     {"cortex-m33", 2, 1.1}, {"cortex-m55", 3, 1.6},
 };
 
-/* "etc_store" stands for loops over floats, "loop" for those over integers.  Their steps are elements
+/* "etc_mcu_any" stands for etc_mcu_depthwise with windows that have no core of their own,
+ * "etc_store" for loops over floats, "loop" for those over integers.  Their steps are elements
  * of the result times nodes. */
 static const struct {
     const char *kernel;
@@ -103,7 +104,7 @@ void note_layer(Emit *e, const Function *f, const Node *n, const char *name, con
                  .stack = stack_below(e, f->body.s), .instructions = -1, .cycles = -1};
     count_elements(n, body, &to);
     e->told_flash = e->flash;
-    int kernel = f->body.n ? find_kernel(f->body.s) : -1;
+    int kernel = f->body.n ? find_kernel(f->kernel ? f->kernel : f->body.s) : -1;
     for (int i = 0; kernel >= 0 && i < N_ROWS; i++)
         if (!strcmp(core_row[i].target, e->target->name))
             forecast(&to, kernel, i);

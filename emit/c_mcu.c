@@ -20,6 +20,7 @@ struct McuSet {
     /* The bytes of a term in a panel, of an element of a linear layer's x, and of a number of a
      * picture. */
     int64_t panel_bytes, line_bytes, number_bytes;
+    int64_t picked;        /* ETC_MCU_PICKS holds for pairs of terms in whole rows of up to so many */
     int64_t pair_bytes;    /* the bytes of two taps of a row: ETC_MCU_TAPS */
     int64_t run;           /* the numbers in a row of a window should be a multiple of this */
     int64_t window_bytes;  /* about how many bytes the rows that windows read should have */
@@ -31,9 +32,9 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0, 0}, {4, 1, 4, 128, 0}, 4, 1, 1, 0, 1, 1024, 6144, true, false, false, 1},
-    {"mve", {2, 16, 16, 0, 0}, {4, 16, 16, 0, 0}, 4, 1, 1, 0, 16, 2048, 2048, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0, 0}, {4, 4, 4, 128, 1}, 8, 2, 2, 4, 2, 1536, 6144, false, false, true, 1},
+    {"plain", {1, 1, 4, 0, 0}, {4, 1, 4, 128, 0}, 4, 1, 1, 0, 0, 1, 1024, 6144, true, false, false, 1},
+    {"mve", {2, 16, 16, 0, 0}, {4, 16, 16, 0, 0}, 4, 1, 1, 0, 0, 16, 2048, 2048, false, true, false, 0},
+    {"dsp", {1, 4, 4, 0, 0}, {4, 4, 4, 128, 1}, 8, 2, 2, 8, 4, 2, 1536, 6144, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -334,6 +335,12 @@ static bool is_nine(const McuSet *set, const Conv *c)
            (!set->pair_bytes || (c->stride[0] == c->stride[1] && c->stride[0] <= 2));
 }
 
+/* Returns whether the set has a core for such windows; others are computed by etc_mcu_any. */
+static bool has_core(const McuSet *set, const Conv *c)
+{
+    return set->has_strips ? fits_strip(c) : is_nine(set, c);
+}
+
 /* Sets the weights of a depthwise convolution and what they take in a strip or as pairs. */
 static int64_t plan_taps(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y,
                          int64_t pitch, Plan *to)
@@ -392,15 +399,17 @@ static int64_t wide_of(const McuSet *set, const Points *p, const Conv *c, int64_
 }
 
 /* Returns the terms from row to row of a window.  Rows of whole steps are copied to a panel, others
- * first to a line.  Zeros fill up rows if they need no more steps, or, with steps of 16 terms, if
- * these steps of all channels take fewer instructions than the line of four pixels. */
+ * first to a line, or by a table of places if pairs of their numbers are aligned.  Zeros fill up
+ * rows if they need no more steps, or, with steps of 16 terms, if these steps of all channels take
+ * fewer instructions than the line of four pixels. */
 static int64_t row_of(const McuSet *set, const Points *p, const Conv *c, int64_t wide)
 {
     enum { STEP = 16, PANEL = 80, OF_STEP = 12, ROW = 27, OF_ROW = 3 }; /* instructions */
     const int64_t rows = c->kernel[0], run = c->kernel[1] * wide, steps = blocks_of(run, set->run);
     const int64_t least = blocks_of(rows * run, set->conv.multiple) * set->conv.multiple;
     const int64_t whole = steps * set->run, more = (rows * whole - least) / set->conv.multiple;
-    const bool pays = set->has_strips &&
+    const bool has_pairs = run % 2 == 0 && c->stride[1] * wide % 2 == 0;
+    const bool pays = set->has_strips && !has_pairs &&
                       more * STEP * blocks_of(p->channels / p->groups, set->conv.channels) <
                           PANEL + OF_STEP * (least / set->run) + rows * (ROW + OF_ROW * steps);
     return rows * whole == least || pays ? whole : run;
@@ -418,7 +427,7 @@ static void plan_windows(Emit *e, const McuSet *set, const Points *p, const Conv
     to->weights = put_weights(e, p, &set->conv, &w, set->holds_points, &to->group_bytes);
     to->band = columns_of(set, c, to->wide, y);
     const int64_t row = ((to->band - 1) * c->stride[1] + c->kernel[1]) * to->wide;
-    const bool is_whole = run % set->run == 0;
+    const bool is_whole = run % set->run == 0 && run > set->picked;
     const bool fills = y.w % 4 == 0 || (to->band == y.w && y.h * y.w % 4 == 0);
     to->bytes = to->k * set->panel_bytes +
                 (c->kernel[0] * row + 31) / 16 * 16 * set->number_bytes +
@@ -441,8 +450,7 @@ static bool is_planewise(const McuSet *set, const Points *p, const Conv *c)
     enum { FEW_RESULTS = 4 };
     const int64_t area = c->kernel[0] * c->kernel[1];
     return p->terms == area && area > 1 &&
-           (p->channels <= FEW_RESULTS * c->groups ||
-            (set->has_strips ? fits_strip(c) : is_nine(set, c)));
+           (p->channels <= FEW_RESULTS * c->groups || has_core(set, c));
 }
 
 static Plan plan_conv(Emit *e, const McuSet *set, const Points *p, const Conv *c, Image y)
@@ -493,8 +501,8 @@ static bool stretch(Emit *e, Points *p, Conv *c)
 }
 
 /* Counts the steps of a convolution for its forecast.  Panels have four pixels. */
-static void count_conv(Function *f, const McuSet *set, const Points *p, const Plan *plan, Image y,
-                       int64_t images)
+static void count_conv(Function *f, const McuSet *set, const Points *p, const Conv *c,
+                       const Plan *plan, Image y, int64_t images)
 {
     const int64_t channels = blocks_of(p->channels / p->groups, set->conv.channels);
     const int64_t columns = set->has_strips ? blocks_of(y.w, 4) * 4 : y.w;
@@ -503,6 +511,7 @@ static void count_conv(Function *f, const McuSet *set, const Points *p, const Pl
         f->terms = (double)images * (double)panels * (double)(p->groups * plan->k);
         f->steps = f->terms * (double)(channels * set->conv.channels);
     } else { /* the core reads planes */
+        f->kernel = has_core(set, c) ? NULL : "etc_mcu_any(";
         f->terms = (double)type_numel(arg_value(p->n, "input")->type);
         f->steps = (double)images * (double)y.h * (double)columns *
                    (double)(p->channels * p->terms);
@@ -533,7 +542,7 @@ bool emit_mcu_conv(Function *f, const Node *n, bool *done)
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
     put_images(f, &p, &plan);
     use_work(f, plan.bytes);
-    count_conv(f, set, &p, &plan, y, xv->type.dim[0].value);
+    count_conv(f, set, &p, &c, &plan, y, xv->type.dim[0].value);
     *done = true;
     return true;
 }

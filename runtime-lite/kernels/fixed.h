@@ -25,7 +25,10 @@
  *   etc_mcu_copy                  copies such pixels
  *   etc_mcu_spread                copies them to a pixel of a panel
  *   etc_mcu_spread_4              with ETC_MCU_BY_4, to all pixels of a panel
- *   etc_mcu_run                   converts a run of bytes of x to numbers
+ *   ETC_MCU_PICKS                 if it is defined, says whether windows whose rows have `run`
+ *                                 numbers are copied by a table of the places of pairs of numbers
+ *   etc_mcu_places, _move, _pick  make this table, turn it with the ring of rows, and use it
+ *   etc_mcu_runs                  converts runs of bytes of x to numbers
  *   etc_mcu_plane                 computes a channel of a depthwise convolution
  *   ETC_MCU_TAPS                  the bytes of EtcMcuBand.taps
  *   ETC_MCU_TERMS                 the terms of a block of a linear layer's weights, which has four

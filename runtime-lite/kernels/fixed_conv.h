@@ -7,7 +7,14 @@
 
 ETC_OUTLINE void etc_mcu_fill(EtcMcuPixel *to, int32_t n, EtcMcuPixel pad)
 {
-    for (int32_t i = 0; i < n; i++) {
+    int32_t i = 0;
+    if (sizeof pad == 2) {
+        const uint32_t two = (uint16_t)pad * 0x10001u;
+        for (; (i + 2) <= n; i += 2) {
+            __builtin_memcpy(to + i, &two, 4);
+        }
+    }
+    for (; i < n; i++) {
         to[i] = pad;
     }
 }
@@ -41,6 +48,7 @@ typedef struct EtcMcuRing {
     int32_t next;  /* the next row of x to take in */
     int32_t top;   /* where the slot of the windows' upper row begins */
     int32_t kh, run, step; /* rows of a window, numbers of its row, and from window to window */
+    uint16_t *places; /* of the pairs of a window's numbers in the rows; NULL: they are not used */
 } EtcMcuRing;
 
 /* Takes in the rows of x that windows with the upper row `top` read.  Rows outside x become
@@ -59,16 +67,29 @@ ETC_INLINE void etc_mcu_turn(const uint8_t *x, const EtcMcuConv *g, const EtcMcu
                            to + ((from - r->first) * g->wide));
         }
     }
-    r->top = ((top + g->ph) % g->kh) * r->pitch;
+    const int32_t at = ((top + g->ph) % g->kh) * r->pitch;
+#if defined(ETC_MCU_PICKS)
+    if (r->places != NULL) {
+        etc_mcu_move(r->places, g->k, (at - r->top) + ((at < r->top) ? r->all : 0), r->all);
+    }
+#endif
+    r->top = at;
 }
 
 /* Copies n windows, the first one at number `column` of the ring's rows, to as many pixels of a
- * panel.  `line` holds a window in between if its rows do not fill whole steps. */
+ * panel.  `line` holds a window in between if its rows do not fill whole steps and r->places is
+ * NULL. */
 ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, int32_t k,
                                 EtcMcuPixel *line, uint8_t *panel)
 {
     const int32_t run = r->run, step = r->step, pitch = r->pitch, all = r->all, kh = r->kh;
     const EtcMcuPixel *top = r->rows + r->top + column, *end = r->rows + all + column;
+#if defined(ETC_MCU_PICKS)
+    if (r->places != NULL) {
+        etc_mcu_pick(r->places, r->rows + column, step, n, k, panel);
+        return;
+    }
+#endif
     if ((run % ETC_MCU_RUN) == 0) {
         for (int32_t i = kh; i > 0; i--) {
             const EtcMcuPixel *from = top;
@@ -106,7 +127,8 @@ ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, 
 }
 
 /* Computes y[oc][oh * ow] of one image.  work: a panel, kh rows of the pixels that g->band columns
- * of y read, and 16 numbers; where rows of windows are no whole steps, k numbers and 16 bytes; and
+ * of y read, and 16 numbers; where rows of windows are no whole steps or are picked, k numbers and 16
+ * bytes; and
  * where a panel may lack pixels, four bytes for each channel of y. */
 ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                  const EtcMcu *q, void *work)
@@ -129,6 +151,11 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
         etc_mcu_fill(line, g->k, 0);
         some = (int8_t *)(line + g->k) + 16;
     }
+#if defined(ETC_MCU_PICKS)
+    if (ETC_MCU_PICKS(r.run, r.step)) {
+        some = (int8_t *)(line + g->k) + 16;
+    }
+#endif
     for (int32_t ox = 0; ox < g->ow; ox += g->band) {
         const int32_t columns = etc_min_i32(g->band, g->ow - ox);
         int32_t n = 0; /* the pixels in the panel */
@@ -136,6 +163,14 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
         r.first = (ox * g->sw) - g->pw;
         r.next = -g->ph;
         r.all = g->kh * r.pitch;
+        r.top = 0;
+        r.places = NULL;
+#if defined(ETC_MCU_PICKS)
+        if (ETC_MCU_PICKS(r.run, r.step) && (r.all <= 16384)) {
+            r.places = (uint16_t *)(void *)line;
+            etc_mcu_places(g->kh, r.run, r.pitch, g->k, r.places);
+        }
+#endif
         etc_mcu_fill(r.rows, r.all, etc_mcu_byte((uint32_t)g->pad ^ q->x_flip));
         for (int32_t oy = 0; oy < g->oh; oy++) {
             int8_t *to = (int8_t *)y + (oy * g->ow) + ox;
@@ -169,13 +204,9 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
 ETC_OUTLINE void etc_mcu_picture(const uint8_t *plane, const EtcMcuBand *b, int32_t iw,
                                  uint32_t flip)
 {
-    const int32_t n = b->columns, pitch = b->pitch;
-    const uint8_t *x = plane + (b->first * iw);
-    EtcMcuPixel *to = (EtcMcuPixel *)b->inner;
-    for (int32_t r = b->n_rows; r > 0; r--) {
-        etc_mcu_run(x, n, flip, to);
-        x += iw;
-        to += pitch;
+    if ((b->columns > 0) && (b->n_rows > 0)) {
+        etc_mcu_runs(plane + (b->first * iw), b->columns, iw, b->n_rows, flip,
+                     (EtcMcuPixel *)b->inner, b->pitch);
     }
 }
 

@@ -17,6 +17,7 @@ typedef int16_t EtcMcuPixel;
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 1
 #define ETC_MCU_BY_4 1
+#define ETC_MCU_PICKS(run, step) (((run) <= 8) && (((run) % 2) == 0))
 #define ETC_MCU_SLOT 4
 #define ETC_MCU_RUN 2
 #define ETC_MCU_TERMS 4
@@ -121,29 +122,45 @@ ETC_INLINE int32_t etc_mcu_pair(uint32_t x, uint32_t w, int32_t s)
 #endif
 }
 
-/* Writes n bytes as numbers of 16 bits, in their order. */
-ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
+/* Converts `rows` runs of n bytes, which are `next` apart in x, and `pitch` in `to`. */
+ETC_INLINE void etc_mcu_runs(const uint8_t *x, int32_t n, int32_t next, int32_t rows,
+                             uint32_t flip, EtcMcuPixel *to, int32_t pitch)
 {
 #if defined(__ARM_FEATURE_DSP)
     uint32_t a, b, c;
-    __asm__ volatile("subs %[n], #4\n\tblt 2f\n"
-                     "1: ldr %[a], [%[x]], #4\n\tsubs %[n], #4\n\teor %[a], %[flip]\n\t"
+    int32_t left;
+    __asm__ volatile("1: subs %[left], %[n], #4\n\tblt 3f\n"
+                     "2: ldr %[a], [%[x]], #4\n\tsubs %[left], #4\n\teor %[a], %[flip]\n\t"
                      "sxtb16 %[b], %[a]\n\tsxtb16 %[a], %[a], ror #8\n\t"
                      "pkhbt %[c], %[b], %[a], lsl #16\n\tpkhtb %[a], %[a], %[b], asr #16\n\t"
-                     "str %[c], [%[to]], #4\n\tstr %[a], [%[to]], #4\n\tbge 1b\n"
-                     "2: adds %[n], #4\n\tbeq 4f\n"
-                     "3: ldrb %[a], [%[x]], #1\n\tsubs %[n], #1\n\teor %[a], %[flip]\n\t"
-                     "sxtb %[a], %[a]\n\tstrh %[a], [%[to]], #2\n\tbgt 3b\n4:"
-                     : [x] "+r"(x), [n] "+r"(n), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b),
-                       [c] "=&r"(c)
-                     : [flip] "r"(flip)
+                     "str %[c], [%[to]], #4\n\tstr %[a], [%[to]], #4\n\tbge 2b\n"
+                     "3: adds %[left], #4\n\tble 5f\n"
+                     "4: ldrb %[a], [%[x]], #1\n\tsubs %[left], #1\n\teor %[a], %[flip]\n\t"
+                     "sxtb %[a], %[a]\n\tstrh %[a], [%[to]], #2\n\tbgt 4b\n"
+                     "5: add %[x], %[next]\n\tsubs %[rows], #1\n\tadd %[to], %[pitch]\n\tbgt 1b\n"
+                     : [x] "+r"(x), [left] "=&r"(left), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b),
+                       [c] "=&r"(c), [rows] "+r"(rows)
+                     : [flip] "r"(flip), [n] "r"(n), [next] "r"(next - n),
+                       [pitch] "r"(2 * (pitch - n))
                      : "cc", "memory");
 #else
-    for (int32_t i = 0; i < n; i++) {
-        to[i] = etc_mcu_byte(x[i] ^ flip);
+    for (; rows > 0; rows--, x += next, to += pitch) {
+        for (int32_t i = 0; i < n; i++) {
+            to[i] = etc_mcu_byte(x[i] ^ flip);
+        }
     }
 #endif
 }
+
+#if defined(__ARM_FEATURE_DSP)
+/* Writes the pairs of terms of four pixels, from words of two planes. */
+#define ETC_MCU_TWO_PLANES                                                                       \
+    "eor %[a], %[flip]\n\teor %[b], %[flip]\n\tsxtb16 %[c], %[a]\n\tsxtb16 %[d], %[b]\n\t"       \
+    "sxtb16 %[a], %[a], ror #8\n\tsxtb16 %[b], %[b], ror #8\n\t"                               \
+    "pkhbt %[e], %[c], %[d], lsl #16\n\tpkhbt %[f], %[a], %[b], lsl #16\n\t"                   \
+    "strd %[e], %[f], [%[to]], #8\n\tpkhtb %[c], %[d], %[c], asr #16\n\t"                      \
+    "pkhtb %[a], %[b], %[a], asr #16\n\tstrd %[c], %[a], [%[to]], #8\n\t"
+#endif
 
 ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, int32_t k,
                                 uint32_t flip, void *panel)
@@ -157,6 +174,15 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
             p2 = (n_k > 2) ? p2 : 0;
             p3 = 0;
         }
+#if defined(__ARM_FEATURE_DSP)
+        uint32_t a, b, c, d, e, f;
+        __asm__ volatile("ldr %[a], [%[x]]\n\tldr %[b], [%[x], %[p1]]\n\t" ETC_MCU_TWO_PLANES
+                         "ldr %[a], [%[x], %[p2]]\n\tldr %[b], [%[x], %[p3]]\n\t" ETC_MCU_TWO_PLANES
+                         : [a] "=&r"(a), [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d), [e] "=&r"(e),
+                           [f] "=&r"(f), [to] "+r"(to)
+                         : [x] "r"(x), [p1] "r"(p1), [p2] "r"(p2), [p3] "r"(p3), [flip] "r"(flip)
+                         : "memory");
+#else
         const uint32_t a = etc_mcu_word(x) ^ flip, b = etc_mcu_word(x + p1) ^ flip;
         const uint32_t a0 = etc_mcu_even(a), b0 = etc_mcu_even(b);
         const uint32_t a1 = etc_mcu_odd(a), b1 = etc_mcu_odd(b);
@@ -172,6 +198,7 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
         to[6] = etc_mcu_high(c0, d0);
         to[7] = etc_mcu_high(c1, d1);
         to += 8;
+#endif
         x += 4 * plane;
     }
 }
@@ -261,83 +288,134 @@ ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t 
 #endif
 }
 
+/* Writes the places of a window's terms in its rows, which are `pitch` apart: one for each two of
+ * the `run` terms of a row, and zeros up to k terms. */
+ETC_INLINE void etc_mcu_places(int32_t kh, int32_t run, int32_t pitch, int32_t k, uint16_t *to)
+{
+    const uint16_t *const end = to + (k / 2);
+    for (int32_t row = 0; row < (kh * pitch); row += pitch) {
+        for (int32_t t = 0; t < run; t += 2) {
+            *to++ = (uint16_t)(2 * (row + t));
+        }
+    }
+    while (to < end) {
+        *to++ = 0;
+    }
+}
+
+/* Moves the places of k terms on by `by` numbers in a ring of `all` numbers, which are at most
+ * 16384. */
+ETC_INLINE void etc_mcu_move(uint16_t *places, int32_t k, int32_t by, int32_t all)
+{
+    for (uint16_t *const end = places + (k / 2); places < end; places++) {
+        const int32_t at = *places + (2 * by);
+        *places = (uint16_t)((at < (2 * all)) ? at : (at - (2 * all)));
+    }
+}
+
+/* Copies the k terms of n windows that are at `places` behind `from` to as many pixels of a panel.
+ * The windows are `step` numbers apart. */
+ETC_INLINE void etc_mcu_pick(const uint16_t *places, const EtcMcuPixel *from, int32_t step,
+                             int32_t n, int32_t k, void *panel)
+{
+#if defined(__ARM_FEATURE_DSP)
+    const uint16_t *const end = places + (k / 2);
+    uint32_t a, b;
+    for (uint8_t *to = (uint8_t *)panel; n > 0; n--, from += step, to += 4) {
+        const uint16_t *at = places;
+        uint8_t *out = to;
+        __asm__ volatile("1: ldrh %[a], [%[at]], #2\n\tldrh %[b], [%[at]], #2\n\t"
+                         "ldr %[a], [%[from], %[a]]\n\tldr %[b], [%[from], %[b]]\n\t"
+                         "cmp %[at], %[end]\n\tstr %[a], [%[to]], #16\n\t"
+                         "str %[b], [%[to]], #16\n\tblo 1b\n"
+                         : [a] "=&r"(a), [b] "=&r"(b), [at] "+r"(at), [to] "+r"(out)
+                         : [from] "r"(from), [end] "r"(end)
+                         : "cc", "memory");
+    }
+#else
+    for (int32_t i = 0; i < (n * k); i += 2) {
+        const EtcMcuPixel *at = from + (i / k * step) + (places[i % k / 2] / 2);
+        __builtin_memcpy((EtcMcuPixel *)panel + (4 * (i % k)) + (i / k * 2), at, 4);
+    }
+#endif
+}
+
 /* -- channels of a panel ----------------------------------------------------------------------- */
+
+/* What the code of a loop over channels moves to the stack, because it has no register left. */
+typedef struct EtcMcuTiles {
+    int32_t plane, zero;
+    int8_t *y;
+    const int8_t *end;    /* of the weights */
+    const void *x;        /* the panel */
+    const uint8_t *entry; /* an address in the code */
+} EtcMcuTiles;
 
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) /* else gcc keeps a register for frames */
 #define ETC_MCU_WIDE_STEP 1
 /* Adds four terms of a channel by four pixels: 16 products in 13 instructions. */
+#define ETC_MCU_WEIGHTS                                                                          \
+    "ldr %[u], [%[w]], #4\n\tsxtb16 %[e], %[u], ror #8\n\tsxtb16 %[u], %[u]\n\t"
 #define ETC_MCU_PAIR(w)                                                                          \
     "ldm %[x]!, {r3, r4, r5, r6}\n\tsmlad %[s0], r3, %[" #w "], %[s0]\n\t"                       \
     "smlad %[s1], r4, %[" #w "], %[s1]\n\tsmlad %[s2], r5, %[" #w "], %[s2]\n\t"                 \
     "smlad %[s3], r6, %[" #w "], %[s3]\n\t"
-#define ETC_MCU_STEP                                                                             \
-    "ldr %[u], [%[w]], #4\n\tsxtb16 %[e], %[u], ror #8\n\tsxtb16 %[u], %[u]\n\t"                \
-    ETC_MCU_PAIR(u) ETC_MCU_PAIR(e)
+#define ETC_MCU_STEP ETC_MCU_WEIGHTS ETC_MCU_PAIR(u) ETC_MCU_PAIR(e)
+/* The first step makes all sums of the first one. */
+#define ETC_MCU_FIRST                                                                            \
+    ETC_MCU_WEIGHTS "ldm %[x]!, {r3, r4, r5, r6}\n\tsmlad %[s1], r4, %[u], %[s0]\n\t"            \
+    "smlad %[s2], r5, %[u], %[s0]\n\tsmlad %[s3], r6, %[u], %[s0]\n\t"                          \
+    "smlad %[s0], r3, %[u], %[s0]\n\t" ETC_MCU_PAIR(e)
+#define ETC_MCU_PUT(s, i)                                                                        \
+    "smmlar %[" s "], %[" s "], %[u], %[e]\n\tssat %[" s "], #8, %[" s "]\n\t"                  \
+    "strb %[" s "], [r3, #" i "]\n\t"
 #endif
 
-/* Adds k terms of a channel to the sums of four pixels.  Returns the end of its weights.  It enters
- * a loop over four steps where as many steps are left as k has more than a multiple of four. */
-ETC_INLINE const int8_t *etc_mcu_add(const uint32_t *x, const int8_t *w, int32_t k, int32_t s[4])
-{
-#if defined(ETC_MCU_WIDE_STEP)
-    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    uint32_t u, e;
-    __asm__("ubfx %[u], %[k], #2, #2\n\ttbb [pc, %[u]]\n"
-            "0: .byte (1f - 0b) / 2, (4f - 0b) / 2, (3f - 0b) / 2, (2f - 0b) / 2\n"
-            "1: " ETC_MCU_STEP "\n2: " ETC_MCU_STEP "\n3: " ETC_MCU_STEP "\n4: " ETC_MCU_STEP
-            "subs %[k], #16\n\tbgt 1b\n"
-            : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), [x] "+r"(x),
-              [k] "+r"(k), [u] "=&r"(u), [e] "=&r"(e)
-            :
-            : "r3", "r4", "r5", "r6", "cc", "memory");
-    s[0] = s0;
-    s[1] = s1;
-    s[2] = s2;
-    s[3] = s3;
-#else
-    for (const int8_t *const end = w + k; w < end; w += 4) {
-        const int16_t *p = (const int16_t *)(const void *)x;
-        for (int t = 0; t < 4; t++) { /* weight t is that of term 0, 2, 1 or 3 */
-            for (int i = 0; i < 4; i++) {
-                s[i] += p[((t & 1) * 8) + (2 * i) + (t >> 1)] * w[t];
-            }
-        }
-        x += 8;
-    }
-#endif
-    return w;
-}
-
-/* Writes the bytes that four sums become.  gcc 12 would put the bytes together first. */
-ETC_INLINE void etc_mcu_put_4(const int32_t s[4], int32_t by, int32_t zero, int8_t *y)
-{
-#if defined(__ARM_FEATURE_DSP)
-    int32_t v;
-#define ETC_MCU_PUT(i)                                                                           \
-    "smmlar %[v], %[s" #i "], %[by], %[zero]\n\tssat %[v], #8, %[v]\n\t"                         \
-    "strb %[v], [%[y], #" #i "]\n\t"
-    __asm__ volatile(ETC_MCU_PUT(0) ETC_MCU_PUT(1) ETC_MCU_PUT(2) ETC_MCU_PUT(3)
-                     : [v] "=&r"(v)
-                     : [s0] "r"(s[0]), [s1] "r"(s[1]), [s2] "r"(s[2]), [s3] "r"(s[3]),
-                       [by] "r"(by), [zero] "r"(zero), [y] "r"(y)
-                     : "memory");
-#else
-    for (int i = 0; i < 4; i++) {
-        y[i] = etc_mcu_put(s[i], by, zero);
-    }
-#endif
-}
-
+/* Computes the m channels of a panel.  After the first step of a channel it enters a loop over four
+ * steps where as many are left as there are more than a multiple of four, or behind it. */
 ETC_OUTLINE void etc_mcu_tiles(const void *panel, const int8_t *w, int8_t *y, int32_t plane,
                                int32_t k, int32_t m, const EtcMcu *q)
 {
-    const int32_t zero = q->zero;
-    for (const int8_t *const end = w + (m * (k + 8)); w < end; w += 4, y += plane) {
+#if defined(ETC_MCU_WIDE_STEP)
+    const EtcMcuTiles t = {plane, q->zero, y, w + (m * (k + 8)), panel, NULL};
+    const void *e = &t;
+    int32_t s0, s1, s2, s3;
+    uint32_t u = (uint32_t)etc_min_i32(k / 4, ((k / 4) & 3) + 4); /* an index of the table */
+    const uint8_t *x;
+    __asm__ volatile(
+        "ldm %[e]!, {r3, r4, r5, r6}\n\tpush {r3, r4, r5, r6}\n\tldm %[e], {r3, r4}\n\t"
+        "push {r3, r4}\n\tb 6f\n\t.p2align 2\n"
+        "0: .byte 0, (5f - 0b) / 2, (4f - 0b) / 2, (3f - 0b) / 2\n\t"
+        ".byte (2f - 0b) / 2, (1f - 0b) / 2, (4f - 0b) / 2, (3f - 0b) / 2\n6: adr %[e], 0b\n\t"
+        "ldrb %[u], [%[e], %[u]]\n\tadd %[e], %[e], %[u], lsl #1\n\tadd %[e], #1\n\t"
+        "str %[e], [sp, #4]\n"
+        "7: ldr %[s0], [%[w]], #4\n\tldr %[x], [sp]\n\t" ETC_MCU_FIRST "ldr pc, [sp, #4]\n"
+        "1: " ETC_MCU_STEP "\n2: " ETC_MCU_STEP "\n3: " ETC_MCU_STEP "\n4: " ETC_MCU_STEP
+        "cmp %[x], %[stop]\n\tblo 1b\n"
+        "5: ldr %[u], [%[w]], #4\n\tldrd %[x], %[e], [sp, #8]\n\tldrd r3, r4, [sp, #16]\n\t"
+        ETC_MCU_PUT("s0", "0") ETC_MCU_PUT("s1", "1") ETC_MCU_PUT("s2", "2") ETC_MCU_PUT("s3", "3")
+        "cmp %[w], r4\n\tadd r3, %[x]\n\tstr r3, [sp, #16]\n\tblo 7b\n\tadd sp, #24\n"
+        : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [w] "+r"(w),
+          [x] "=&r"(x), [u] "+r"(u), [e] "+r"(e)
+        : [stop] "r"((const uint8_t *)panel + ETC_MCU_PANEL(k))
+        : "r3", "r4", "r5", "r6", "cc", "memory");
+#else
+    for (; m > 0; m--, w += 4, y += plane) {
         const int32_t start = (int32_t)etc_mcu_word(w);
         int32_t s[4] = {start, start, start, start};
-        w = etc_mcu_add((const uint32_t *)panel, w + 4, k, s);
-        etc_mcu_put_4(s, (int32_t)etc_mcu_word(w), zero, y);
+        const int16_t *p = (const int16_t *)panel;
+        w += 4;
+        for (const int8_t *const end = w + k; w < end; w += 4, p += 16) {
+            for (int t = 0; t < 16; t++) { /* weight t is that of term 0, 2, 1 or 3 */
+                const int term = t / 4;
+                s[t % 4] += p[((term & 1) * 8) + (2 * (t % 4)) + (term >> 1)] * w[term];
+            }
+        }
+        for (int i = 0; i < 4; i++) {
+            y[i] = etc_mcu_put(s[i], (int32_t)etc_mcu_word(w), q->zero);
+        }
     }
+#endif
 }
 
 /* Computes the m channels of the last pixel of a panel. */
@@ -409,29 +487,71 @@ ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, i
     "smmlar %[" #s "], %[" #s "], %[a], %[b]\n\tssat %[" #s "], #8, %[" #s "]\n\t"                \
     "strb %[" #s "], [%[y]" at "\n\t"
 
-/* Computes n outputs of a row, four at a time and the last two or one.  w: EtcMcuNine. */
+/* Computes rows of outputs, four at a time and the last two or one.  w: EtcMcuNine. */
 #define ETC_MCU_NINE(row4, row2)                                                                 \
     __asm__ volatile(                                                                            \
         "1: ldr %[s0], [%[w], #24]\n\tcmp %[n], #2\n\tmov %[s1], %[s0]\n\tble 2f\n\t"            \
         "mov %[s2], %[s0]\n\tmov %[s3], %[s0]\n\t" row4(0) row4(1) row4(2)                      \
         "ldrd %[v], %[a], [%[w], #28]\n\tldr %[b], [%[w], #36]\n\tadd %[p], %[v]\n\t"           \
         "subs %[n], #4\n\t" ETC_MCU_END(s0, "], #4") ETC_MCU_END(s1, ", #-3]")                   \
-        ETC_MCU_END(s2, ", #-2]") "blt 4f\n\t" ETC_MCU_END(s3, ", #-1]") "bgt 1b\n\tb 3f\n"     \
-        "4: sub %[y], #1\n\tb 3f\n"                                                              \
+        ETC_MCU_END(s2, ", #-2]") "blt 4f\n\t" ETC_MCU_END(s3, ", #-1]") "bgt 1b\n"               \
+        "3: ldrd %[p], %[a], [%[w], #40]\n\tldrd %[n], %[b], [%[w], #48]\n\tadd %[p], %[a]\n\t"   \
+        "ldr %[a], [%[w], #56]\n\tadd %[y], %[b]\n\tstr %[p], [%[w], #40]\n\tcmp %[y], %[a]\n\t" \
+        "blo 1b\n\tb 5f\n4: sub %[y], #1\n\tb 3b\n"                                             \
         "2: " row2(0) row2(1) row2(2) "ldrd %[a], %[b], [%[w], #32]\n\tcmp %[n], #2\n\t"         \
-        ETC_MCU_END(s0, "], #1") "blt 3f\n\t" ETC_MCU_END(s1, "], #1") "3:\n"                   \
+        ETC_MCU_END(s0, "], #1") "blt 3b\n\t" ETC_MCU_END(s1, "], #1") "b 3b\n5:\n"             \
         : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [p] "+r"(p),           \
           [y] "+r"(y), [n] "+r"(n),  [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a0), [b] "=&r"(a1)    \
         : [pitch] "r"(pitch), [w] "r"(&nine)                                                     \
         : "cc", "memory")
 #endif
 
-/* A channel with windows of three by three taps, as each of its outputs needs it. */
+/* A channel with windows of three by three taps, as the code of its loop reads it. */
 typedef struct EtcMcuNine {
     uint32_t taps[6]; /* of each row the first two and the last two, as halves of 16 bits */
     int32_t start, next, by, zero; /* next: bytes from the last row of a window back to the first
                                       row, four outputs later */
+    const EtcMcuPixel *row; /* of the picture */
+    int32_t down; /* bytes from there to the row of the next outputs */
+    int32_t n, skip; /* outputs of a row, and those behind them */
+    const int8_t *end; /* of the rows of y */
 } EtcMcuNine;
+
+#if defined(ETC_MCU_WIDE_STEP)
+#define ETC_MCU_ADD_ROW(s, a, b)                                                                 \
+    "smlad %[" s "], %[u], %[" a "], %[" s "]\n\tsmlabt %[" s "], %[v], %[" b "], %[" s "]\n\t"
+#define ETC_MCU_LOAD_ROW "ldrd %[u], %[v], [%[p]]\n\t"
+
+/* Computes outputs that are below each other, two at a time, until `y` is nine->end.  The stride is
+ * 1.  Rows of y have n outputs, and those of the picture `pitch` bytes.  The stack holds `by`,
+ * `zero`, `start`, `end` and n. */
+ETC_INLINE void etc_mcu_column(const EtcMcuNine *nine, const EtcMcuPixel *p, int32_t pitch,
+                               int8_t *y, int32_t n)
+{
+    int32_t s0, s1;
+    uint32_t t0, t1, t2, t3, t4, t5;
+    __asm__ volatile(
+        "sub sp, #24\n\tstr %[v], [sp, #16]\n\tldrd %[t0], %[t1], [%[u], #32]\n\t"
+        "strd %[t0], %[t1], [sp]\n\tldr %[t0], [%[u], #24]\n\tldr %[t1], [%[u], #56]\n\t"
+        "strd %[t0], %[t1], [sp, #8]\n\tldrd %[t0], %[t1], [%[u]]\n\t"
+        "ldrd %[t2], %[t3], [%[u], #8]\n\tldrd %[t4], %[t5], [%[u], #16]\n"
+        "1: ldr %[s0], [sp, #8]\n\tmov %[s1], %[s0]\n\t" ETC_MCU_LOAD_ROW "add %[p], %[pitch]\n\t"
+        ETC_MCU_ADD_ROW("s0", "t0", "t1") ETC_MCU_LOAD_ROW "add %[p], %[pitch]\n\t"
+        ETC_MCU_ADD_ROW("s0", "t2", "t3") ETC_MCU_ADD_ROW("s1", "t0", "t1") ETC_MCU_LOAD_ROW
+        ETC_MCU_ADD_ROW("s0", "t4", "t5") ETC_MCU_ADD_ROW("s1", "t2", "t3")
+        "add %[p], %[pitch]\n\t" ETC_MCU_LOAD_ROW "sub %[p], %[pitch]\n\t"
+        ETC_MCU_ADD_ROW("s1", "t4", "t5") "ldrd %[u], %[v], [sp]\n\t"
+        "smmlar %[s0], %[s0], %[u], %[v]\n\tsmmlar %[s1], %[s1], %[u], %[v]\n\t"
+        "ldrd %[v], %[u], [sp, #12]\n\tssat %[s0], #8, %[s0]\n\tssat %[s1], #8, %[s1]\n\t"
+        "strb %[s0], [%[y]]\n\tadd %[y], %[u]\n\tstrb %[s1], [%[y]]\n\tadd %[y], %[u]\n\t"
+        "cmp %[y], %[v]\n\tblo 1b\n\tadd sp, #24\n"
+        : [s0] "=&r"(s0), [s1] "=&r"(s1), [u] "+r"(nine), [v] "+r"(n), [p] "+r"(p), [y] "+r"(y),
+          [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4),
+          [t5] "=&r"(t5)
+        : [pitch] "r"(pitch)
+        : "cc", "memory");
+}
+#endif
 
 /* Computes a channel with windows of three taps by three.  Row i of its weights is the bytes 0, 1,
  * 1, 2 of the taps' numbers.  `stride` is 1 or 2. */
@@ -441,8 +561,9 @@ ETC_INLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuC
 ETC_INLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                              const EtcMcu *q, int32_t c, int8_t *y, int stride)
 {
-    const int32_t pitch = 2 * b->pitch, width = g->ow; /* pitch: in bytes */
-    const EtcMcuPixel *picture = (const EtcMcuPixel *)b->picture;
+    const int32_t pitch = 2 * b->pitch; /* in bytes */
+    const EtcMcuPixel *p = (const EtcMcuPixel *)b->picture;
+    int8_t *const end = y + (b->rows * g->ow);
     EtcMcuNine nine;
     for (int i = 0; i < 3; i++) {
         const uint32_t v = etc_mcu_word(w + (4 * i));
@@ -453,10 +574,21 @@ ETC_INLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuC
     nine.next = (8 * stride) - (3 * pitch);
     nine.by = q->by[c];
     nine.zero = q->zero;
-    for (int32_t r = b->rows; r > 0; r--) {
-        const EtcMcuPixel *p = picture;
-        int32_t n = width;
+    nine.row = p;
+    nine.down = stride * pitch;
+    nine.n = g->ow;
+    nine.skip = 0;
+    nine.end = end;
+#if defined(ETC_MCU_WIDE_STEP)
+    if ((stride == 1) && (nine.n > 4) && ((nine.n & 3) == 1) && (b->rows > 1)) {
+        nine.n--;
+        nine.skip = 1;
+        nine.end -= (b->rows & 1) * g->ow;
+        etc_mcu_column(&nine, p + nine.n, pitch, y + nine.n, g->ow);
+    }
+#endif
 #if defined(__ARM_FEATURE_DSP)
+    for (int32_t n = nine.n; y < end; n = g->ow) {
         int32_t s0, s1, s2, s3;
         uint32_t u, v, a0, a1;
         if (stride == 1) {
@@ -464,18 +596,22 @@ ETC_INLINE void etc_mcu_nine(const EtcMcuBand *b, const int8_t *w, const EtcMcuC
         } else {
             ETC_MCU_NINE(ETC_MCU_ROW4_2, ETC_MCU_ROW2_2);
         }
+        nine.n = g->ow; /* A row that is left has all outputs. */
+        nine.skip = 0;
+        nine.end = end;
+    }
 #else
-        for (; n > 0; n--, p += stride) {
+    for (; y < end; p += (stride * pitch) / 2) {
+        for (int32_t j = 0; j < nine.n; j++) {
             int32_t sum = nine.start;
             for (int i = 0; i < 9; i++) {
                 const int at = ((i / 3) * 4) + (((i % 3) * 3) / 2);
-                sum += p[((i / 3) * (pitch / 2)) + (i % 3)] * w[at];
+                sum += p[((i / 3) * (pitch / 2)) + (stride * j) + (i % 3)] * w[at];
             }
             *y++ = etc_mcu_put(sum, nine.by, nine.zero);
         }
-#endif
-        picture += (stride * pitch) / 2;
     }
+#endif
 }
 
 ETC_OUTLINE void etc_mcu_nine_1(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
@@ -750,7 +886,25 @@ ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t 
 {
     const uint8_t *from = (const uint8_t *)x;
     const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
-    for (const uint8_t *const end = from + n; from < end; from++, y++) {
+    const uint8_t *const end = from + n;
+#if defined(__ARM_FEATURE_DSP) && defined(__ARM_FP)
+#define ETC_MCU_FLOAT(s) "vcvt.f32.s32 " s ", " s "\n\tvmul.f32 " s ", " s ", %[by]\n\t"
+    const uint32_t flip = (is_signed != 0) ? 0 : 0x80808080u; /* Then bytes have signs. */
+    while ((from + 4) <= end) {
+        uint32_t v;
+        int32_t a, b;
+        __asm__ volatile("ldr %[v], [%[from]], #4\n\teor %[v], %[flip]\n\t"
+                         "sxtab %[a], %[more], %[v]\n\tsxtab %[b], %[more], %[v], ror #8\n\t"
+                         "vmov s0, s1, %[a], %[b]\n\tsxtab %[a], %[more], %[v], ror #16\n\t"
+                         "sxtab %[b], %[more], %[v], ror #24\n\tvmov s2, s3, %[a], %[b]\n\t"
+                         ETC_MCU_FLOAT("s0") ETC_MCU_FLOAT("s1") ETC_MCU_FLOAT("s2")
+                         ETC_MCU_FLOAT("s3") "vstmia %[y]!, {s0-s3}\n\t"
+                         : [from] "+r"(from), [y] "+r"(y), [v] "=&r"(v), [a] "=&r"(a), [b] "=&r"(b)
+                         : [flip] "r"(flip), [more] "r"(128 - least), [by] "t"(scale)
+                         : "s0", "s1", "s2", "s3", "memory");
+    }
+#endif
+    for (; from < end; from++, y++) {
         *y = (float)((*from ^ turn) - least) * scale;
     }
 }

@@ -19,6 +19,7 @@
 #define ETC_MCU_FROM_0 0
 #define ETC_MCU_SINGLE 1
 #define ETC_MCU_BY_4 1
+#define ETC_MCU_PICKS(run, step) ((((run) % 16) != 0) && ((((run) | (step)) % 2) == 0))
 #define ETC_MCU_SLOT 16
 #define ETC_MCU_RUN 16
 #define ETC_MCU_TERMS 16
@@ -52,6 +53,28 @@ ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, int8_t *
         to[i] = (int8_t)(uint8_t)(x[i] ^ flip);
     }
 #endif
+}
+
+/* Converts `rows` runs of n bytes, which are `next` apart in x, and `pitch` in `to`. */
+ETC_INLINE void etc_mcu_runs(const uint8_t *x, int32_t n, int32_t next, int32_t rows,
+                             uint32_t flip, int8_t *to, int32_t pitch)
+{
+#if defined(__ARM_FEATURE_MVE)
+    if (n <= 16) {
+        const uint8x16_t turn = vdupq_n_u8((uint8_t)flip);
+        __asm__ volatile("  vctp.8 %[n]\n\tdls lr, %[rows]\n1: vpsttt\n\tvldrbt.8 q0, [%[x]]\n\t"
+                         "veort q0, q0, %q[turn]\n\tvstrbt.8 q0, [%[to]]\n\tadd %[x], %[next]\n\t"
+                         "add %[to], %[pitch]\n\tle lr, 1b\n"
+                         : [x] "+r"(x), [to] "+r"(to)
+                         : [n] "r"(n), [rows] "r"(rows), [turn] "t"(turn), [next] "r"(next),
+                           [pitch] "r"(pitch)
+                         : "q0", "lr", "memory");
+        return;
+    }
+#endif
+    for (; rows > 0; rows--, x += next, to += pitch) {
+        etc_mcu_run(x, n, flip, to);
+    }
 }
 
 #if defined(__ARM_FEATURE_MVE)
@@ -322,26 +345,120 @@ ETC_INLINE void etc_mcu_spread_4(const int8_t *from, int32_t step, int32_t n, vo
 #endif
 }
 
+/* Writes the places of a window's terms in its rows, which are `pitch` apart: one for each two of
+ * the `run` terms of a row, and zeros up to k terms. */
+ETC_INLINE void etc_mcu_places(int32_t kh, int32_t run, int32_t pitch, int32_t k, uint16_t *to)
+{
+    const uint16_t *const end = to + (k / 2);
+    for (int32_t row = 0; row < (kh * pitch); row += pitch) {
+        for (int32_t t = 0; t < run; t += 2) {
+            *to++ = (uint16_t)(row + t);
+        }
+    }
+    while (to < end) {
+        *to++ = 0;
+    }
+}
+
+/* Moves the places of k terms on by `by` bytes in a ring of `all` bytes, which are at most
+ * 32768. */
+ETC_INLINE void etc_mcu_move(uint16_t *places, int32_t k, int32_t by, int32_t all)
+{
+#if defined(__ARM_FEATURE_MVE)
+    for (const uint16_t *const end = places + (k / 2); places < end; places += 8) {
+        const uint16x8_t at = vaddq_n_u16(vldrhq_u16(places), (uint16_t)by);
+        const mve_pred16_t is_past = vcmpcsq_n_u16(at, (uint16_t)all);
+        vstrhq_u16(places, vsubq_m_n_u16(at, at, (uint16_t)all, is_past));
+    }
+#else
+    for (int32_t i = 0; i < (k / 2); i++) {
+        const int32_t at = places[i] + by;
+        places[i] = (uint16_t)((at < all) ? at : (at - all));
+    }
+#endif
+}
+
+/* Copies the k terms of n windows that are at `places` behind `from` to as many pixels of a panel.
+ * The windows are `step` bytes apart. */
+ETC_INLINE void etc_mcu_pick(const uint16_t *places, const int8_t *from, int32_t step, int32_t n,
+                             int32_t k, void *panel)
+{
+    int8_t *to = (int8_t *)panel;
+#if defined(__ARM_FEATURE_MVE)
+    if (n == 4) {
+        __asm__ volatile("  dls lr, %[n]\n1: vldrh.u16 q0, [%[at]], #16\n\t"
+                         "vldrh.u16 q1, [%[p0], q0]\n\tvldrh.u16 q2, [%[p1], q0]\n\t"
+                         "vldrh.u16 q3, [%[p2], q0]\n\tvstrb.8 q1, [%[to]], #64\n\t"
+                         "vldrh.u16 q1, [%[p3], q0]\n\tvstrb.8 q2, [%[to], #-48]\n\t"
+                         "vstrb.8 q3, [%[to], #-32]\n\tvstrb.8 q1, [%[to], #-16]\n\tle lr, 1b\n"
+                         : [at] "+r"(places), [to] "+r"(to)
+                         : [n] "r"(k / 16), [p0] "r"(from), [p1] "r"(from + step),
+                           [p2] "r"(from + (2 * step)), [p3] "r"(from + (3 * step))
+                         : "q0", "q1", "q2", "q3", "lr", "memory");
+        return;
+    }
+    for (int8_t *const end = to + (16 * n); to < end; to += 16, from += step) {
+        const uint16_t *at = places;
+        int8_t *out = to;
+        __asm__ volatile("  dls lr, %[n]\n1: vldrh.u16 q0, [%[at]], #16\n\t"
+                         "vldrh.u16 q1, [%[from], q0]\n\tvstrb.8 q1, [%[to]], #64\n\tle lr, 1b\n"
+                         : [at] "+r"(at), [to] "+r"(out)
+                         : [n] "r"(k / 16), [from] "r"(from)
+                         : "q0", "q1", "lr", "memory");
+    }
+#else
+    for (int32_t i = 0; i < (n * k); i++) {
+        const int32_t pixel = i / k, t = i % k;
+        to[(16 * pixel) + (t / 16 * 64) + (t % 16)] = from[(pixel * step) + places[t / 2] + (t % 2)];
+    }
+#endif
+}
+
 /* -- depthwise --------------------------------------------------------------------------------- */
 
 #if defined(__ARM_FEATURE_MVE)
-/* Computes rows of n outputs whose windows have sixteen bytes and are `step` bytes apart. */
-#define ETC_MCU_ROWS(step)                                                                      \
-    __asm__ volatile("1: mov %[n], %[ow]\n2: "                                                  \
-                     "vldrb.8 q0, [%[p]], #(" #step "*4)\n\tvmladav.s8 r2, q0, %q[w]\n\t"       \
-                     "vldrb.8 q1, [%[p], #(-" #step "*3)]\n\tvmladav.s8 r8, q1, %q[w]\n\t"      \
-                     "vldrb.8 q2, [%[p], #(-" #step "*2)]\n\tvmladav.s8 r10, q2, %q[w]\n\t"     \
-                     "vldrb.8 q3, [%[p], #(-" #step ")]\n\tvmladav.s8 r12, q3, %q[w]\n\t"       \
-                     "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t"             \
-                     "vadd.i32 q0, q0, %q[start]\n\tvqrdmlash.s32 q0, %q[by], %[zero]\n\t"      \
-                     "vqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"                             \
+/* Computes four outputs from their windows of sixteen bytes. */
+#define ETC_MCU_WINDOW(q, load, r) load "\n\tvmladav.s8 " r ", " q ", %q[w]\n\t"
+#define ETC_MCU_FOUR(a, b, c, d)                                                                 \
+    ETC_MCU_WINDOW("q0", a, "r2") ETC_MCU_WINDOW("q1", b, "r8") ETC_MCU_WINDOW("q2", c, "r10")   \
+    ETC_MCU_WINDOW("q3", d, "r12") "vmov q0[2], q0[0], r2, r10\n\tvmov q0[3], q0[1], r8, r12\n\t" \
+    "vadd.i32 q0, q0, %q[start]\n\tvqrdmlash.s32 q0, %q[by], %[zero]\n\t"                       \
+    "vqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
+/* The windows are `step` bytes apart. */
+#define ETC_MCU_NEXT_FOUR(step)                                                                  \
+    ETC_MCU_FOUR("vldrb.8 q0, [%[p]], #(" #step "*4)", "vldrb.8 q1, [%[p], #(-" #step "*3)]",    \
+                 "vldrb.8 q2, [%[p], #(-" #step "*2)]", "vldrb.8 q3, [%[p], #(-" #step ")]")
+#define ETC_MCU_LOWER "add %[p], %[next]\n\tvldrb.8 "
+#define ETC_MCU_USES                                                                             \
+    [zero] "r"(zero), [w] "t"(taps), [start] "t"(starts), [by] "t"(factors)                      \
+        : "r2", "r8", "r10", "r12", "lr", "q0", "q1", "q2", "q3", "cc", "memory"
+
+/* Computes rows of ow outputs. */
+#define ETC_MCU_ROWS(step)                                                                       \
+    __asm__ volatile("1: mov %[n], %[ow]\n2: " ETC_MCU_NEXT_FOUR(step)                           \
                      "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"    \
                      "bgt 2b\n\tadd %[y], %[n]\n\tadd %[p], %[next]\n\tsubs %[rows], #1\n\t"     \
-                     "bgt 1b\n"                                                                 \
+                     "bgt 1b\n"                                                                  \
                      : [p] "+r"(p), [y] "+l"(y), [n] "=&r"(n), [rows] "+r"(rows)                 \
-                     : [ow] "r"(ow), [next] "r"(next), [zero] "r"(zero), [w] "t"(taps),          \
-                       [start] "t"(starts), [by] "t"(factors)                                    \
-                     : "r2", "r8", "r10", "r12", "q0", "q1", "q2", "q3", "cc", "memory")
+                     : [ow] "r"(ow), [next] "r"(next), ETC_MCU_USES)
+
+/* Computes n times four outputs of each row, and skips `skip` behind them. */
+#define ETC_MCU_FOURS(step)                                                                      \
+    __asm__ volatile("1: dls lr, %[n]\n2: " ETC_MCU_NEXT_FOUR(step)                              \
+                     "vstrb.32 q0, [%[y]], #4\n\tle lr, 2b\n\tadd %[y], %[skip]\n\t"            \
+                     "add %[p], %[next]\n\tsubs %[rows], #1\n\tbgt 1b\n"                        \
+                     : [p] "+r"(p), [y] "+l"(y), [rows] "+r"(rows)                               \
+                     : [n] "r"(n), [next] "r"(next), [skip] "r"(skip), ETC_MCU_USES)
+
+/* Computes the last output of each row, four rows at a time.  It reads up to three rows too many. */
+#define ETC_MCU_COLUMN                                                                           \
+    __asm__ volatile("1: " ETC_MCU_FOUR("vldrb.8 q0, [%[p]]", ETC_MCU_LOWER "q1, [%[p]]",         \
+                                        ETC_MCU_LOWER "q2, [%[p]]", ETC_MCU_LOWER "q3, [%[p]]")  \
+                     "vctp.32 %[rows]\n\tvpst\n\tvstrbt.32 q0, [%[y], %q[below]]\n\t"            \
+                     "add %[y], %[y], %[ow], lsl #2\n\tadd %[p], %[next]\n\tsubs %[rows], #4\n\t"  \
+                     "bgt 1b\n"                                                                  \
+                     : [p] "+r"(p), [y] "+l"(last), [rows] "+r"(rows)                            \
+                     : [ow] "r"(ow), [next] "r"(4 * pitch), [below] "t"(below), ETC_MCU_USES)
 #endif
 
 /* Writes n pixels of four rows, column by column, to[column][4], and up to fifteen more. */
@@ -406,6 +523,41 @@ ETC_OUTLINE void etc_mcu_short(const EtcMcuBand *b, const int8_t *w, const EtcMc
     }
 }
 
+/* Does the same for rows of four outputs at a time, and possibly one more.  Outputs that are the
+ * last of their rows are computed four rows at a time. */
+ETC_OUTLINE void etc_mcu_fours(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
+                               const EtcMcu *q, int32_t c, int8_t *y)
+{
+#if defined(__ARM_FEATURE_MVE)
+    const int8x16_t taps = vldrbq_s8(w);
+    const int32x4_t starts = vdupq_n_s32(q->start[c]), factors = vdupq_n_s32(q->by[c]);
+    const int32_t zero = q->zero, pitch = b->pitch, most = g->wide, sw = g->sw, ow = g->ow;
+    const int32_t n = ow >> 2, skip = ow & 3, wide = 16 * n * sw, next = (4 * pitch) - wide;
+    const int8_t *from = (const int8_t *)b->picture;
+    int8_t *const strip = (int8_t *)b->taps;
+    for (int32_t left = b->rows; left > 0; left -= most) {
+        const int8_t *p = strip;
+        int8_t *last = y + ow - 1;
+        int32_t rows = etc_min_i32(left, most);
+        etc_mcu_strip(from, pitch, rows * pitch, strip);
+        from += rows * g->sh * pitch;
+        if (sw == 2) {
+            ETC_MCU_FOURS(8);
+        } else {
+            ETC_MCU_FOURS(4);
+        }
+        if (skip != 0) {
+            const uint32x4_t below = vmulq_n_u32(vidupq_n_u32(0, 1), (uint32_t)ow);
+            p = strip + wide;
+            rows = etc_min_i32(left, most);
+            ETC_MCU_COLUMN;
+        }
+    }
+#else
+    etc_mcu_short(b, w, g, q, c, y);
+#endif
+}
+
 /* Computes a channel with any windows, four outputs of a row at a time. */
 ETC_OUTLINE void etc_mcu_any(const EtcMcuBand *b, const int8_t *w, const EtcMcuConv *g,
                              const EtcMcu *q, int32_t c, int8_t *y)
@@ -444,7 +596,11 @@ ETC_INLINE void etc_mcu_plane(const EtcMcuBand *b, const int8_t *w, const EtcMcu
                               const EtcMcu *q, int32_t c, int8_t *y)
 {
     if ((g->kh <= 4) && (g->kw <= 4) && (g->sw <= 2)) {
-        etc_mcu_short(b, w, g, q, c, y);
+        if ((g->ow >= 4) && ((g->ow & 3) < 2)) {
+            etc_mcu_fours(b, w, g, q, c, y);
+        } else {
+            etc_mcu_short(b, w, g, q, c, y);
+        }
     } else {
         etc_mcu_any(b, w, g, q, c, y);
     }

@@ -64,10 +64,14 @@ ETC_OUTLINE int8_t etc_mcu_put(int32_t sum, int32_t by, int32_t zero)
     return etc_mcu_clamp(etc_mcu_scaled(sum, by) + zero);
 }
 
-ETC_INLINE void etc_mcu_run(const uint8_t *x, int32_t n, uint32_t flip, EtcMcuPixel *to)
+/* Converts `rows` runs of n bytes, which are `next` apart in x, and `pitch` in `to`. */
+ETC_INLINE void etc_mcu_runs(const uint8_t *x, int32_t n, int32_t next, int32_t rows,
+                             uint32_t flip, EtcMcuPixel *to, int32_t pitch)
 {
-    for (int32_t i = 0; i < n; i++) {
-        to[i] = (uint8_t)(x[i] ^ flip);
+    for (; rows > 0; rows--, x += next, to += pitch) {
+        for (int32_t i = 0; i < n; i++) {
+            to[i] = (uint8_t)(x[i] ^ flip);
+        }
     }
 }
 

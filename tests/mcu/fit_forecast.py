@@ -20,10 +20,10 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import mcu
 
 CORES = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")
-KERNELS = ["etc_mcu_" + k for k in ("pointwise", "windows", "depthwise", "linear", "matmul", "sum", "sum_4", "product",
+KERNELS = ["etc_mcu_" + k for k in ("pointwise", "windows", "depthwise", "any", "linear", "matmul", "sum", "sum_4", "product",
                                     "lookup", "means", "max", "quantize", "dequantize")] + ["etc_softmax_i8", "etc_softmax_i8_f32", "etc_norm_i8", "etc_sum_f32", "etc_store", "loop"]
 READS = {"etc_mcu_means", "etc_mcu_max", "etc_mcu_product", "etc_sum_f32", "etc_store"}
-MULTIPLIES = {"etc_mcu_" + k for k in ("pointwise", "windows", "depthwise", "linear")}
+MULTIPLIES = {"etc_mcu_" + k for k in ("pointwise", "windows", "depthwise", "any", "linear")}
 
 
 class Mobile(nn.Module):
@@ -71,6 +71,26 @@ class Words(nn.Module):
         return self.last(x.mean((2, 3))).softmax(1)
 
 
+class Squeezed(nn.Module):
+    """Expansion, a depthwise convolution, squeeze and excitation, projection: (channels, taps, stride) of each block."""
+
+    def __init__(self, first, *blocks):
+        super().__init__()
+        self.first, self.blocks, n = nn.Conv2d(3, first, 3, 2, 1), nn.ModuleList(), first
+        for m, taps, stride in blocks:
+            w = 3 * n
+            self.blocks.append(nn.ModuleList([nn.Conv2d(n, w, 1), nn.Conv2d(w, w, taps, stride, taps // 2, groups=w), nn.Conv2d(w, n, 1), nn.Conv2d(n, w, 1), nn.Conv2d(w, m, 1)]))
+            n = m
+        self.last = nn.Linear(n, 9)
+
+    def forward(self, x):
+        x = self.first(x)
+        for a, b, c, d, e in self.blocks:
+            x = F.relu(b(F.hardswish(a(x))))
+            x = e(x * F.hardsigmoid(d(F.relu(c(F.adaptive_avg_pool2d(x, 1))))))
+        return self.last(x.mean((2, 3)))
+
+
 class Attention(nn.Module):
     """Attention of a few steps between layer norms."""
 
@@ -116,6 +136,9 @@ NETS = {
     "fit_residual_odd": (Residual, (11, 18, 23), (3, 13, 15)),
     "fit_words": (Words, (20,), (1, 33, 12)),
     "fit_words_wide": (Words, (44,), (1, 21, 14)),
+    "fit_squeezed": (Squeezed, (6, (8, 5, 1), (10, 3, 2), (10, 5, 2), (12, 5, 1)), (3, 34, 38)),
+    "fit_squeezed_odd": (Squeezed, (7, (9, 5, 2), (14, 7, 1), (11, 5, 2), (15, 5, 1), (15, 3, 1)), (3, 27, 31)),
+    "fit_mobile_narrow": (Mobile, (1, [12, 20, 28, 28, 40], 3), (1, 50, 9)),
     "fit_attention": (Attention, (32, 4), (10, 9)),
     "fit_attention_odd": (Attention, (21, 3), (13, 9)),
     "fit_score": (Score, (120,), (120,)),

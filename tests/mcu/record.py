@@ -110,7 +110,7 @@ class Encoder(nn.Module):
 
 
 class Words(nn.Module):
-    """A keyword spotter whose 30 channels fill no block, on tall and narrow pictures."""
+    """A keyword spotter whose channels fill no block, on tall and narrow pictures."""
 
     def __init__(self, n):
         super().__init__()
@@ -192,7 +192,7 @@ def edges():
     return torch.from_numpy(np.concatenate([x, -x, np.array([np.nan], np.float32)])[None])
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
         "excited": (Excited, (3, 24, 24)),
         "edges": (Edges, (1,))}
 
