@@ -5,7 +5,6 @@
  * is copied in memory. */
 #include "emit/c_emit.h"
 #include "ir/session.h"
-#include "runtime-lite/kernels/conv_geometry.h"
 #include <string.h>
 
 static int64_t rows_kept(const RowBlocks *b)
@@ -93,10 +92,19 @@ static void put_transformed(const RowBlocks *b, BlockPlace p, int64_t count, uin
         winograd_weight(from + 4 * b->row * i, p.i, to + 4 * i);
 }
 
+/* Returns the quads of a tap that are side by side, as etc_quads_together of kernels/conv_geometry.h. */
+static int64_t quads_together(int64_t quads)
+{
+    int64_t n = 16;
+    while (quads % n)
+        n--;
+    return n;
+}
+
 /* Writes n bytes of quads, from byte `from` on. */
 static void make_quads(const RowBlocks *b, int64_t from, int64_t n, uint8_t *to)
 {
-    const int64_t quads = (b->terms + 3) / 4, row = quads * 4 * b->term, side = 4 * etc_quads_together(quads);
+    const int64_t quads = (b->terms + 3) / 4, row = quads * 4 * b->term, side = 4 * quads_together(quads);
     for (int64_t i = from; i < from + n; i++) {
         const int64_t at = i % row, tap = at / side % b->term;
         const int64_t channel = at / (side * b->term) * side + at % side;
