@@ -13,13 +13,27 @@ static void ask_for_bounds(const Symbol *s, void *ctx)
     *are_bounded = *are_bounded && s->lo != INT64_MIN && s->hi != INT64_MAX;
 }
 
+/* Returns whether n can be computed if all symbols have their least or their greatest values. */
+static bool is_computed_at_bounds(const Program *p, Dim n)
+{
+    Arena *tmp = arena_new();
+    int64_t *lo = NEW(tmp, int64_t, p->n_syms + 1), *hi = NEW(tmp, int64_t, p->n_syms + 1), v;
+    for (int i = 0; i < p->n_syms; i++) {
+        lo[i] = p->sym[i]->lo;
+        hi[i] = p->sym[i]->hi;
+    }
+    bool ok = dim_eval(n, lo, &v) && dim_eval(n, hi, &v);
+    arena_free(tmp);
+    return ok;
+}
+
 static bool fits(Program *p, Dim n, Loc loc, Diag *d)
 {
     int64_t lo, hi;
     bool are_bounded = n.expr != NULL;
     dim_symbols(n, ask_for_bounds, &are_bounded);
     dim_range(n, &lo, &hi);
-    if (!are_bounded || (lo != INT64_MIN && hi != INT64_MAX))
+    if (!are_bounded || (lo != INT64_MIN && hi != INT64_MAX) || is_computed_at_bounds(p, n))
         return true;
     return diag_error(d, loc, "%s may need more than 64 bits within the bounds of its sizes", dim_text(p, n));
 }
