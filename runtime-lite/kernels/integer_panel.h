@@ -77,15 +77,19 @@ ETC_INLINE EtcTap etc_tap_at(const uint8_t *x, const EtcConv *g, int64_t k)
 /* Moves to the next weight of the channel. */
 ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
 {
-    t->left--;
-    if (t->left > 0) {
+    int64_t step = 1;
+    if (g->form == ETC_IN_QUADS) {
+        step = t->together;
+        t->left--;
         t->channel++;
         t->plane += g->x_plane;
-        return;
+        if (t->left > 0) {
+            return;
+        }
+        t->left = step;
+        t->channel -= step;
+        t->plane -= step * g->x_plane;
     }
-    t->left = t->together;
-    t->channel -= t->together - 1;
-    t->plane -= (t->together - 1) * g->x_plane;
     t->kx++;
     if (t->kx == g->kw) {
         t->kx = 0;
@@ -93,8 +97,8 @@ ETC_INLINE void etc_tap_next(EtcTap *t, const EtcConv *g)
     }
     if (t->ky == g->kh) {
         t->ky = 0;
-        t->channel += t->together;
-        t->plane += t->together * g->x_plane;
+        t->channel += step;
+        t->plane += step * g->x_plane;
     }
 }
 
