@@ -122,7 +122,9 @@ class Rig:
         os.makedirs(self.dir, exist_ok=True)
         self.floating = {}  # outputs by model
         self.plugin = os.path.join(self.dir, "count.so")
-        call("cc", "-shared", "-fPIC", "-O2", "-o", self.plugin, os.path.join(self.here, "count.c"))
+        made = f"{self.plugin}.{os.getpid()}"  # another run may load the plugin now
+        call("cc", "-shared", "-fPIC", "-O2", "-o", made, os.path.join(self.here, "count.c"))
+        os.rename(made, self.plugin)
 
     def model_of(self, name):
         folder = (MODELS[name] + (name,))[3]
