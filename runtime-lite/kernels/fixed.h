@@ -27,7 +27,7 @@
  *   etc_mcu_spread_4              with ETC_MCU_BY_4, to all pixels of a panel
  *   ETC_MCU_PICKS                 if it is defined, says whether windows whose rows have `run`
  *                                 numbers are copied by a table of the places of pairs of numbers
- *   etc_mcu_places, _move, _pick  make this table, turn it with the ring of rows, and use it
+ *   etc_mcu_move, _pick           turn this table with the ring of rows, and use it
  *   etc_mcu_runs                  converts runs of bytes of x to numbers
  *   etc_mcu_plane                 computes a channel of a depthwise convolution
  *   ETC_MCU_TAPS                  the bytes of EtcMcuBand.taps

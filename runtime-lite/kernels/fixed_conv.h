@@ -126,10 +126,47 @@ ETC_OUTLINE void etc_mcu_gather(const EtcMcuRing *r, int32_t column, int32_t n, 
     }
 }
 
+#if defined(ETC_MCU_PICKS)
+/* Writes the places, in bytes, of a window's terms in its rows, which are `pitch` apart: one for each
+ * two of the `run` terms of a row, and zeros up to k terms. */
+ETC_INLINE void etc_mcu_places(int32_t kh, int32_t run, int32_t pitch, int32_t k, uint16_t *to)
+{
+    const uint16_t *const end = to + (k / 2);
+    for (int32_t row = 0; row < (kh * pitch); row += pitch) {
+        for (int32_t t = 0; t < run; t += 2) {
+            *to++ = (uint16_t)((int32_t)sizeof(EtcMcuPixel) * (row + t));
+        }
+    }
+    while (to < end) {
+        *to++ = 0;
+    }
+}
+#endif
+
+/* Empties the ring for windows of `columns` columns of y, from column ox on. */
+ETC_INLINE void etc_mcu_start(int32_t ox, int32_t columns, const EtcMcuConv *g, const EtcMcu *q,
+                              EtcMcuPixel *line, EtcMcuRing *r)
+{
+    r->pitch = (((columns - 1) * g->sw) + g->kw) * g->wide;
+    r->first = (ox * g->sw) - g->pw;
+    r->next = -g->ph;
+    r->all = g->kh * r->pitch;
+    r->top = 0;
+    r->places = NULL;
+#if defined(ETC_MCU_PICKS)
+    if (ETC_MCU_PICKS(r->run, r->step) && (r->all <= 16384)) {
+        r->places = (uint16_t *)(void *)line;
+        etc_mcu_places(g->kh, r->run, r->pitch, g->k, r->places);
+    }
+#else
+    (void)line;
+#endif
+    etc_mcu_fill(r->rows, r->all, etc_mcu_byte((uint32_t)g->pad ^ q->x_flip));
+}
+
 /* Computes y[oc][oh * ow] of one image.  work: a panel, kh rows of the pixels that g->band columns
  * of y read, and 16 numbers; where rows of windows are no whole steps or are picked, k numbers and 16
- * bytes; and
- * where a panel may lack pixels, four bytes for each channel of y. */
+ * bytes; and where a panel may lack pixels, four bytes for each channel of y. */
 ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const EtcMcuConv *g,
                                  const EtcMcu *q, void *work)
 {
@@ -159,19 +196,7 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
     for (int32_t ox = 0; ox < g->ow; ox += g->band) {
         const int32_t columns = etc_min_i32(g->band, g->ow - ox);
         int32_t n = 0; /* the pixels in the panel */
-        r.pitch = (((columns - 1) * g->sw) + g->kw) * g->wide;
-        r.first = (ox * g->sw) - g->pw;
-        r.next = -g->ph;
-        r.all = g->kh * r.pitch;
-        r.top = 0;
-        r.places = NULL;
-#if defined(ETC_MCU_PICKS)
-        if (ETC_MCU_PICKS(r.run, r.step) && (r.all <= 16384)) {
-            r.places = (uint16_t *)(void *)line;
-            etc_mcu_places(g->kh, r.run, r.pitch, g->k, r.places);
-        }
-#endif
-        etc_mcu_fill(r.rows, r.all, etc_mcu_byte((uint32_t)g->pad ^ q->x_flip));
+        etc_mcu_start(ox, columns, g, q, line, &r);
         for (int32_t oy = 0; oy < g->oh; oy++) {
             int8_t *to = (int8_t *)y + (oy * g->ow) + ox;
             etc_mcu_turn((const uint8_t *)x, g, q, (oy * g->sh) - g->ph, &r);

@@ -288,21 +288,6 @@ ETC_INLINE void etc_mcu_spread_4(const EtcMcuPixel *from, int32_t step, int32_t 
 #endif
 }
 
-/* Writes the places of a window's terms in its rows, which are `pitch` apart: one for each two of
- * the `run` terms of a row, and zeros up to k terms. */
-ETC_INLINE void etc_mcu_places(int32_t kh, int32_t run, int32_t pitch, int32_t k, uint16_t *to)
-{
-    const uint16_t *const end = to + (k / 2);
-    for (int32_t row = 0; row < (kh * pitch); row += pitch) {
-        for (int32_t t = 0; t < run; t += 2) {
-            *to++ = (uint16_t)(2 * (row + t));
-        }
-    }
-    while (to < end) {
-        *to++ = 0;
-    }
-}
-
 /* Moves the places of k terms on by `by` numbers in a ring of `all` numbers, which are at most
  * 16384. */
 ETC_INLINE void etc_mcu_move(uint16_t *places, int32_t k, int32_t by, int32_t all)
