@@ -614,7 +614,7 @@ static bool fits(const Node *n, const QParams *to)
     case OP_MUL_TENSOR:
         return count == 2 && between(in[0].scale * in[1].scale / to->scale, ldexp(1, -16), 256);
     case OP_MEAN_DIM:
-        return arg_count(n, "dim") == 2 && between(in[0].scale / to->scale, ldexp(1, -8), 256);
+        return xnn_is_mean_of_space(n) && between(in[0].scale / to->scale, ldexp(1, -8), 256);
     case OP_CAT:
         return same && count == n->n_in;
     case OP_HARDSWISH: /* scales are limited by the bits of the multiplier */

@@ -581,6 +581,31 @@ Test(xnn_blob, static_depthwise_and_sum)
            "convert 6 to 7\n");
 }
 
+Test(xnn_blob, means_of_other_axes_are_floats)
+{
+    EXPECT("method @forward(%x: f32[1,4,3,2]) {\n" QUANTIZE("a", "x", "[1,4,3,2]", "0.5, 3")
+           "  %m = aten.mean.dim(%a, [-1, 1], false, dtype=none) : f32[1,3]\n" QUANTIZE(
+               "o", "m", "[1,3]", "0.25, -5") "  return %o\n}",
+           "0 f32[1,4,3,2] in 0\n"
+           "1 qint8[1,4,3,2] scale 0.5 zero 3\n"
+           "2 f32[1,4,3,2]\n"
+           "3 f32[1,3,4,2]\n"
+           "4 f32[1,3,8]\n"
+           "5 f32[1,8] filled = 0.125, 0.125\n"
+           "6 f32[1,3,1]\n"
+           "7 f32[1,3]\n"
+           "8 qint8[1,3] scale 0.25 zero -5\n"
+           "9 f32[1,3] out 1\n"
+           "convert 0 to 1\n"
+           "convert 1 to 2\n"
+           "transpose 2 to 3 (4) [0,2,1,3]\n"
+           "reshape 3 to 4 (3) [1,3,8]\n"
+           "fully_connected 4 5 - to 6\n"
+           "reshape 6 to 7 (2) [1,3]\n"
+           "convert 7 to 8\n"
+           "convert 8 to 9\n");
+}
+
 Test(xnn_blob, linears_of_tokens)
 {
     EXPECT("buffer %w = \"w\" : i8[5,32] in \"-\"+0\n"
