@@ -225,8 +225,8 @@ bool decomp_fake_quantize(Rewrite *r, Node *n)
     int form = !scale ? 0 : arg_find(n, "axis") < 0 ? 1 : 2;
     if (!is_float(r, n, false))
         return false;
-    if (scale && !zero)
-        return diag_unsupported(r->d, n->loc, "expects a tensor as zero point");
+    if (!scale != !zero)
+        return diag_unsupported(r->d, n->loc, "expects tensors as scale and zero point");
     if (scale) {
         scale = build_cast(r, n, scale, ETC_F64);
         zero = build_cast(r, n, zero, ETC_I64);
