@@ -7,35 +7,56 @@
  * A number that is computed from sizes is refused if it may leave 64 bits within their bounds. */
 #include "passes/internal.h"
 
+enum { MOST_SYMBOLS = 10 }; /* of one number: it is computed once for each choice of their bounds */
+
+typedef struct Bounds {
+    const Symbol *sym[MOST_SYMBOLS];
+    int n;
+    bool are_known; /* each symbol has both */
+} Bounds;
+
+/* Notes s, and counts it even where there is no room for it. */
 static void ask_for_bounds(const Symbol *s, void *ctx)
 {
-    bool *are_bounded = ctx;
-    *are_bounded = *are_bounded && s->lo != INT64_MIN && s->hi != INT64_MAX;
+    Bounds *b = ctx;
+    for (int i = 0; i < b->n && i < MOST_SYMBOLS; i++)
+        if (b->sym[i] == s)
+            return;
+    b->are_known = b->are_known && s->lo != INT64_MIN && s->hi != INT64_MAX;
+    if (b->n < MOST_SYMBOLS)
+        b->sym[b->n] = s;
+    b->n++;
 }
 
-/* Returns whether n can be computed if all symbols have their least or their greatest values. */
-static bool is_computed_at_bounds(const Program *p, Dim n)
+/* Returns whether n can be computed whenever each symbol has its least or its greatest value; those
+ * before sym[k] have theirs in `value`. */
+static bool is_computed_at_bounds(const Bounds *b, int k, int64_t *value, Dim n)
 {
-    Arena *tmp = arena_new();
-    int64_t *lo = NEW(tmp, int64_t, p->n_syms + 1), *hi = NEW(tmp, int64_t, p->n_syms + 1), v;
-    for (int i = 0; i < p->n_syms; i++) {
-        lo[i] = p->sym[i]->lo;
-        hi[i] = p->sym[i]->hi;
-    }
-    bool ok = dim_eval(n, lo, &v) && dim_eval(n, hi, &v);
-    arena_free(tmp);
-    return ok;
+    int64_t v;
+    if (k == b->n)
+        return dim_eval(n, value, &v);
+    const Symbol *s = b->sym[k];
+    value[s->index] = s->lo;
+    if (!is_computed_at_bounds(b, k + 1, value, n))
+        return false;
+    value[s->index] = s->hi;
+    return is_computed_at_bounds(b, k + 1, value, n);
 }
 
 static bool fits(Program *p, Dim n, Loc loc, Diag *d)
 {
     int64_t lo, hi;
-    bool are_bounded = n.expr != NULL;
-    dim_symbols(n, ask_for_bounds, &are_bounded);
+    Bounds b = {.are_known = n.expr != NULL};
+    dim_symbols(n, ask_for_bounds, &b);
     dim_range(n, &lo, &hi);
-    if (!are_bounded || (lo != INT64_MIN && hi != INT64_MAX) || is_computed_at_bounds(p, n))
+    if (!b.are_known || (lo != INT64_MIN && hi != INT64_MAX))
         return true;
-    return diag_error(d, loc, "%s may need more than 64 bits within the bounds of its sizes", dim_text(p, n));
+    Arena *tmp = arena_new();
+    bool ok = b.n <= MOST_SYMBOLS &&
+              is_computed_at_bounds(&b, 0, NEW(tmp, int64_t, p->n_syms + 1), n);
+    arena_free(tmp);
+    return ok || diag_error(d, loc, "%s may need more than 64 bits within the bounds of its sizes",
+                            dim_text(p, n));
 }
 
 static bool arg_fits(Program *p, const Arg *a, Loc loc, Diag *d)
