@@ -208,12 +208,12 @@ bool infer_scatter(const Node *n, Type *out, Diag *d)
         (src.rank ? src.rank : 1) != (x.rank ? x.rank : 1))
         return diag_error(d, n->loc, "index has rank %d and src %d, expected %d", index.rank,
                           src.rank, x.rank);
-    for (int i = 0; i < index.rank; i++) {
+    for (int i = 0; i < (index.rank ? index.rank : 1); i++) {
+        Dim size = index.rank ? index.dim[i] : DIM(1);
         Dim most = x.rank ? x.dim[i] : DIM(1), there = src.rank ? src.dim[i] : DIM(1);
-        if (!dim_at_least(n, there, index.dim[i]) ||
-            (i != axis && !dim_at_least(n, most, index.dim[i])))
+        if (!dim_at_least(n, there, size) || (i != axis && !dim_at_least(n, most, size)))
             return diag_error(d, n->loc, "index has size %s on axis %d, expected at most %s",
-                              dim_text(p, index.dim[i]), i,
+                              dim_text(p, size), i,
                               dim_text(p, i != axis ? dim_min(p, most, there) : there));
     }
     return (!x.rank || has_choice(n, x.dim[axis], numel(n, index), d)) &&

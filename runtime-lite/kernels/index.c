@@ -425,9 +425,10 @@ static EtcStatus scatter(const EtcCall *c, const EtcTensor *src, const EtcJoin *
         (src->data == NULL)) {
         return ETC_BAD_ARG;
     }
-    for (int32_t i = 0; i < t->rank; i++) {
-        const int64_t most = (x->rank > 0) ? x->dim[i] : 1, there = (src->rank > 0) ? src->dim[i] : 1;
-        if (((i != d) && (t->dim[i] > most)) || (!is_one && (t->dim[i] > there))) {
+    for (int32_t i = 0; i < etc_max_i64(t->rank, 1); i++) {
+        const int64_t n = (t->rank > 0) ? t->dim[i] : 1, most = (x->rank > 0) ? x->dim[i] : 1;
+        const int64_t there = (src->rank > 0) ? src->dim[i] : 1;
+        if (((i != d) && (n > most)) || (!is_one && (n > there))) {
             return ETC_BAD_ARG;
         }
     }

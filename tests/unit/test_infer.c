@@ -207,6 +207,12 @@ Test(infer, parts_fit_where_they_are_written)
                    "src has size %m on axis 0, expected 2");
     expect_refusal("%y = aten.select_scatter.default(%x, %x, 0, 1) : f32[%n,4] return %y",
                    "src has rank 2, expected 1");
+    expect_refusal("%o = aten.full.default([0], 0, dtype=f32, layout=none, device=none, "
+                   "pin_memory=none) : f32[0] "
+                   "%i = aten.full.default([], 0, dtype=i64, layout=none, device=none, "
+                   "pin_memory=none) : i64[] "
+                   "%y = aten.scatter_add.default(%o, 0, %i, %o) : f32[0] return %y",
+                   "index has size 1 on axis 0, expected at most 0");
     expect_refusal("%i = aten.full.default([3], 0, dtype=i64, layout=none, device=none, "
                    "pin_memory=none) : i64[3] "
                    "%y = aten.index_copy.default(%x, 0, %i, %z) : f32[%n,4] return %y",

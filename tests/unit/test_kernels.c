@@ -808,6 +808,27 @@ Test(kernels, empty_tensors_take_no_time, .timeout = 60)
     cr_expect_eq(etc_quantize_per_channel(&c), ETC_OK);
 }
 
+/* A single index names one element, which a source without elements does not have. */
+Test(kernels, a_single_index_needs_an_element)
+{
+    int32_t three[1] = {3}, none[1] = {0}, out[1] = {0};
+    float number[3] = {0}, result[3];
+    int64_t index = 1;
+    EtcTensor x = {.data = number, .dtype = ETC_F32, .rank = 1, .dim = three, .capacity = 12};
+    EtcTensor at = {.data = &index, .dtype = ETC_I64, .capacity = 8};
+    EtcTensor src = {.data = number, .dtype = ETC_F32, .rank = 1, .dim = none};
+    EtcTensor y = {.data = result, .dtype = ETC_F32, .rank = 1, .dim = out, .capacity = 12};
+    EtcValue v[5] = {{.tag = ETC_TENSOR, .as.tensor = &x}, {.tag = ETC_INT},
+                     {.tag = ETC_TENSOR, .as.tensor = &at}, {.tag = ETC_TENSOR, .as.tensor = &src},
+                     {.tag = ETC_TENSOR, .as.tensor = &y}};
+    EtcValue *arg[5] = {&v[0], &v[1], &v[2], &v[3], &v[4]};
+    const EtcCall c = {.arg = arg, .n_args = 5};
+    cr_expect_eq(etc_scatter_src(&c), ETC_BAD_ARG);
+    cr_expect_eq(etc_scatter_add(&c), ETC_BAD_ARG);
+    src.rank = 0;
+    cr_expect_eq(etc_scatter_add(&c), ETC_OK);
+}
+
 /* -- Fourier transforms ------------------------------------------------------------------------ */
 
 enum { FLOATS = 1 << 18 };
