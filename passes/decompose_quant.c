@@ -223,9 +223,11 @@ bool decomp_fake_quantize(Rewrite *r, Node *n)
                                   {OP_QUANTIZE_PER_CHANNEL, OP_DEQUANTIZE_PER_CHANNEL}};
     Value *scale = arg_value(n, "scale"), *zero = arg_value(n, "zero_point");
     int form = !scale ? 0 : arg_find(n, "axis") < 0 ? 1 : 2;
+    double number;
     if (!is_float(r, n, false))
         return false;
-    if (!scale != !zero)
+    bool are_numbers = arg_number(n, "scale", &number) && arg_number(n, "zero_point", &number);
+    if (!are_numbers && (!scale || !zero))
         return diag_unsupported(r->d, n->loc, "expects tensors as scale and zero point");
     if (scale) {
         scale = build_cast(r, n, scale, ETC_F64);
