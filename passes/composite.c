@@ -652,6 +652,10 @@ static Value *recorded(Play *p, const Arg *result, int i)
         play_misfit(p, "does not give a tensor");
         return NULL;
     }
+    if (t.is_none) {
+        diag_error(p->r->d, p->n->loc, "its result %d is recorded as none, expected a tensor", i);
+        return NULL;
+    }
     if (v->type.dtype != t.dtype) {
         const char *is = dtype_name(v->type.dtype), *was = dtype_name(t.dtype);
         if (p->n->custom)
