@@ -343,15 +343,12 @@ static inline void change_once(Graph *g, Draw *r, Diag *d)
         change_an_end(g, r);
         break;
     case 7:
-        change_symbol(g->program, r);
-        break;
-    case 8:
         rewire(g, r);
         break;
-    case 9:
+    case 8:
         change_output(g, r);
         break;
-    case 10:
+    case 9:
         swap_op(g, r);
         break;
     default:
@@ -381,7 +378,10 @@ static inline bool program_change(Program *p, Draw *r, Diag *d)
     Graph *g = p->method[draw_below(r, (size_t)p->n_methods)];
     for (unsigned i = 1 + draw_below(r, 3); i > 0; i--)
         change_once(g, r, d);
-    return retype(g, d);
+    bool ok = retype(g, d);
+    if (draw_below(r, 4) == 0)
+        change_symbol(p, r); /* last: sizes of the program may divide by what its range excludes */
+    return ok;
 }
 
 #endif
