@@ -126,8 +126,8 @@ ETC_INLINE int64_t etc_fft_work(int64_t n, int64_t rows, int32_t form)
 {
     EtcFftPlan p;
     int64_t most = 0;
-    for (int64_t i = (rows < 0) ? 1 : rows; i <= ((rows < 0) ? 8 : rows); i += 7) {
-        if (etc_fft_plan(&p, n, i, form) == 0) {
+    for (int i = 0; i < 2; i++) {
+        if (etc_fft_plan(&p, n, (rows < 0) ? (1 + (7 * i)) : rows, form) == 0) {
             return 0;
         }
         most = etc_max_i64(most, p.floats);

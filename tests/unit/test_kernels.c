@@ -908,6 +908,12 @@ static void run_transform(Transform *t)
     }
 }
 
+Test(kernels, transforms_of_any_number_of_rows_have_their_memory)
+{
+    cr_expect_gt(etc_fft_work(8, INT64_MAX, 0), 0);
+    cr_expect_geq(etc_fft_work(8, -1, 0), etc_fft_work(8, INT64_MAX, 0));
+}
+
 Test(kernels, transforms_are_the_sums_that_define_them)
 {
     static const int length[] = {1, 2, 3, 7, 12, 37, 45, 64, 74, 256, 300, 518};
