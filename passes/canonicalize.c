@@ -27,22 +27,60 @@ static bool is_unscaled(const Node *n)
     return n->n_args < 3 || (arg_number(n, "alpha", &alpha) && alpha == 1);
 }
 
-/* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 + x and 2.0 * x likewise;  2.0 - x ==> rsub(x, 2.0) */
+static bool is_full(const Node *n)
+{
+    return n->op == OP_FULL;
+}
+
+/* Returns the node that fills v, a tensor of rank 0, with a number; NULL: none does. */
+static const Node *filling(const Value *v)
+{
+    return v->def && !v->type.rank && is_full(v->def) && arg_get(v->def, "fill_value").kind != ARG_VALUE ? v->def
+                                                                                                        : NULL;
+}
+
+/* Returns the number with which v is filled, if x computes with it to the same bits; NULL: it is
+ * none. */
+static const Arg *filled_number(const Value *v, const Value *x)
+{
+    const Node *def = filling(v);
+    const bool is_float = dtype_is_float(x->type.dtype) && !dtype_is_half(x->type.dtype);
+    const Arg *number = def ? &def->arg[arg_of(def, "fill_value")] : NULL;
+    if (number && v->type.dtype == ETC_I64)
+        return number->kind == ARG_INT && (is_float || x->type.dtype == ETC_I64) ? number : NULL;
+    return is_float && v->type.dtype == x->type.dtype ? number : NULL;
+}
+
+/* Returns the number that an operand is beside the tensor x; NULL: it is none. */
+static const Arg *number_beside(const Node *n, const char *operand, const Value *x)
+{
+    const Arg *a = &n->arg[arg_of(n, operand)];
+    if (!x || x->type.rank == SCALAR)
+        return NULL;
+    if (a->kind == ARG_VALUE)
+        return filled_number(arg_value(n, operand), x);
+    return is_literal(a) || a->kind == ARG_INT ? a : NULL;
+}
+
+/* x op 2.0 ==> op.Scalar(x, 2.0);  2.0 + x and 2.0 * x likewise;  2.0 - x ==> rsub(x, 2.0).  A tensor
+ * of rank 0 that is filled with a number is that number. */
 static Node *to_scalar_row(Rewrite *r, Node *n)
 {
-    if (n->n_in != 1 || first_operand(n)->type.rank == SCALAR || number_row(n->op, false) == OP_NONE)
+    if (number_row(n->op, false) == OP_NONE)
         return n;
-    int number = arg_get(n, "self").kind == ARG_VALUE;
-    OpId row = number_row(n->op, !number);
-    if (row == OP_NONE || (!is_literal(&n->arg[number]) && n->arg[number].kind != ARG_INT) ||
-        (n->n_args > 2 && !is_literal(&n->arg[arg_of(n, "alpha")])))
+    Value *x = arg_value(n, "self");
+    const Arg *number = number_beside(n, "other", x);
+    const bool is_left = !number;
+    if (is_left)
+        number = number_beside(n, "self", x = arg_value(n, "other"));
+    OpId row = number_row(n->op, is_left);
+    if (!number || row == OP_NONE || (n->n_args > 2 && !is_literal(&n->arg[arg_of(n, "alpha")])))
         return n;
-    if (!number && op_info[n->op].flags & COMMUTES && !is_unscaled(n))
+    if (is_left && op_info[n->op].flags & COMMUTES && !is_unscaled(n))
         return n;
-    Value *x = first_operand(n);
-    Node *s = n->n_args > 2 ? build(r->g, n, n->loc, row, r->d, "vaa", x, n->arg[number],
-                                    arg_get(n, "alpha"))
-                            : build(r->g, n, n->loc, row, r->d, "va", x, n->arg[number]);
+    Node *s = n->n_args > 2
+                  ? build(r->g, n, n->loc, row, r->d, "vaa", x, *number, arg_get(n, "alpha"))
+                  : build(r->g, n, n->loc, row, r->d, "va", x, *number);
     if (!s)
         return NULL;
     if (s->out[0]->type.dtype != n->out[0]->type.dtype) {
@@ -288,6 +326,19 @@ static Value *signed_integers(Rewrite *r, Node *n)
                     : NULL;
 }
 
+/* A cast of a tensor of rank 0 that is filled with an integer ==> one of the other dtype */
+static Value *filled_cast(Rewrite *r, Node *n)
+{
+    const Value *x = first_operand(n);
+    const Node *def = filling(x);
+    EtcDtype t = n->out[0]->type.dtype;
+    if (!def || x->type.dtype != ETC_I64 || !dtype_is_float(t) || dtype_is_half(t) ||
+        arg_get(def, "fill_value").kind != ARG_INT)
+        return NULL;
+    return node_result(build(r->g, n, n->loc, def->op, r->d, "aat", arg_get(def, "size"),
+                             arg_get(def, "fill_value"), t));
+}
+
 /* Turns a permutation that moves only axes of size 1 into a view, and removes one that moves
  * none. */
 static Value *plain_permute(Rewrite *r, Node *n)
@@ -509,8 +560,11 @@ static Value *all_in_order(Rewrite *r, Node *n)
 static Value *stand_in(Rewrite *r, Node *n)
 {
     switch (n->op) {
+    case OP__TO_COPY: {
+        Value *x = same_type(n);
+        return x ? x : filled_cast(r, n);
+    }
     case OP_CLONE:
-    case OP__TO_COPY:
     case OP_EXPAND:
     case OP_ALIAS:
         return same_type(n);
@@ -565,7 +619,7 @@ static bool is_empty(Type t)
 
 static bool gives_nothing(const Node *n)
 {
-    if (!n->n_out || n->op == OP_FULL || !node_is_pure(n))
+    if (!n->n_out || is_full(n) || !node_is_pure(n))
         return false;
     for (int i = 0; i < n->n_out; i++)
         if (!is_empty(n->out[i]->type))

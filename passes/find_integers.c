@@ -4,6 +4,7 @@
  * each index of one axis becomes one dequantize.  Dequantized integers of 8 bits lose their zero points, if
  * the differences fit into i8, because kernels multiply such integers alone.  If they do not fit, and the
  * other operand of a linear layer is rounded to bytes at run time, the sums of its rows make up for them.
+ * For C, those of its windows do so for a convolution; backends and kernels of a .pte take floats there.
  *
  * An exporter may have multiplied such weights out.  Only products are looked at whose other operand
  * is rounded to bytes row by row at run time: their weights were integers, and backends and C multiply
@@ -281,39 +282,51 @@ static float *move_zeros(Points *p, int64_t n, Arena *a)
     return by;
 }
 
-/* Builds the sums of rows of x, as a product of integers. */
-static Value *sums_of_rows(Rewrite *r, Node *at, Value *x, const Value *like, int64_t n)
+/* Builds the sums of what each result of the product n sums, as a product of integers.  Its weight has type t. */
+static Value *sums_of_terms(Rewrite *r, Node *n, Type t, const Value *like)
 {
-    assert(n > 0 && at->n_args == 3); /* a linear layer */
-    const Dim dim[2] = {DIM(1), DIM(n)};
+    Dim dim[MAX_RANK];
+    const int64_t count = type_numel(t) / t.dim[0].value;
     const QParams q = {.undoes = true, .scale = 1, .lo = INT8_MIN, .hi = INT8_MAX, .dtype = ETC_I8};
-    int8_t *ones = arena_alloc(r->g->program->arena, (size_t)n + 1, 1);
-    memset(ones, 1, (size_t)n);
-    Value *w = qparams_build(r->g, at, at->loc, constant(r, like, ETC_I8, 2, dim, ones), &q, r->d);
-    return w ? node_result(build(r->g, at, at->loc, at->op, r->d, "vv", x, w)) : NULL;
+    int8_t *ones = arena_alloc(r->g->program->arena, (size_t)count + 1, 1);
+    memset(ones, 1, (size_t)count);
+    memcpy(dim, t.dim, (size_t)t.rank * sizeof *dim);
+    dim[0] = DIM(1);
+    Value *w = qparams_build(r->g, n, n->loc, constant(r, like, ETC_I8, t.rank, dim, ones), &q, r->d);
+    return w ? build_weighted(r, n, w, NULL) : NULL;
+}
+
+/* Returns whether n is a product of what is rounded to bytes at run time and a dequantized weight, which
+ * this tail computes in integers. */
+static bool is_rounded_product(const Node *n, Weighted *v)
+{
+    QParams q;
+    return weighted_read(n, v) && !v->w_axis && v->groups == 1 &&
+           (v->is_conv ? n->graph->program->session->tail->has_groups : v->w->type.rank == 2) &&
+           type_is_static(v->w->type) && type_numel(v->w->type) > 0 && v->w->def && v->x->def &&
+           qparams_read(v->x->def, &q) && q.undoes && q.scales && q.kind != Q_CHANNEL;
 }
 
 /* linear(x, dequantize(w, zeros), b) ==> linear(x, dequantize(w), b) + linear(x, ones) * constants, if x is
- * rounded to bytes at run time.  Returns false if an error was reported. */
+ * rounded to bytes at run time; a convolution likewise.  Returns false if an error was reported. */
 static bool split_zeros(Rewrite *r, Node *n)
 {
     Points p;
-    QParams q;
     Weighted v;
+    Dim dim[MAX_RANK];
     Arena *a = r->g->program->arena;
-    if (!weighted_read(n, &v) || v.is_conv || v.w_axis || v.w->type.rank != 2 || !type_numel(v.w->type) ||
-        !v.w->def || !v.x->def || !qparams_read(v.x->def, &q) || !q.undoes || !q.scales ||
-        q.kind == Q_CHANNEL || !read_points(v.w->def, &p, r->tmp) || (p.n > 1 && p.q.axis))
+    if (!is_rounded_product(n, &v) || !read_points(v.w->def, &p, r->tmp) || (p.n > 1 && p.q.axis))
         return true;
-    const Dim *dim = v.w->type.dim;
+    const int rank = v.w->type.rank;
+    for (int i = 0; i < rank; i++)
+        dim[i] = i ? DIM(1) : v.w->type.dim[0];
     float *by = move_zeros(&p, dim[0].value, a);
     int8_t *integers = by ? centered(&p, a) : NULL;
     if (!integers)
         return true;
-    Value *w = dequantized_plainly(r, n, &p, integers), *sum = sums_of_rows(r, n, v.x, p.q.x, dim[1].value);
-    Value *more = sum ? build_pair(r, n, OP_MUL_TENSOR, sum, constant(r, p.q.x, ETC_F32, 1, dim, by)) : NULL;
-    Value *y = w && more ? node_result(build(r->g, n, n->loc, n->op, r->d, "vvv", v.x, w, v.bias)) : NULL;
-    y = y ? build_pair(r, n, OP_ADD_TENSOR, y, more) : NULL;
+    Value *w = dequantized_plainly(r, n, &p, integers), *sum = sums_of_terms(r, n, v.w->type, p.q.x);
+    Value *more = sum ? build_pair(r, n, OP_MUL_TENSOR, sum, constant(r, p.q.x, ETC_F32, rank - 1, dim, by)) : NULL;
+    Value *y = w && more ? build_pair(r, n, OP_ADD_TENSOR, build_weighted(r, n, w, v.bias), more) : NULL;
     return y && rewrite_node(r, n, y);
 }
 

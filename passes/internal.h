@@ -90,6 +90,8 @@ Value *build_pair(Rewrite *r, Node *at, OpId op, Value *a, Value *b);
 Value *build_view(Rewrite *r, Node *at, Value *x, const Dim *dim, int rank);
 Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
 Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t); /* x itself if it has the dtype */
+/* Builds a linear or convolution like n with these weights.  The bias b may be NULL. */
+Value *build_weighted(Rewrite *r, Node *n, Value *w, Value *b);
 
 /* composite_data.c: returns the operator that does with a tensor and a number what `op` does
  * with two tensors; the number is the left or the right operand.  OP_NONE: there is none. */

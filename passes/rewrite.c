@@ -69,15 +69,20 @@ bool rewrite_node(Rewrite *r, Node *n, Value *v)
     return true;
 }
 
-bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
+Value *build_weighted(Rewrite *r, Node *n, Value *w, Value *b)
 {
     assert(n->n_args == 3 || n->n_args == 9); /* of a linear or a convolution */
     Value *x = arg_value(n, "input");
     const Arg *a = n->arg;
-    Node *made = n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
-                                    : build(r->g, n, n->loc, n->op, r->d, "vvvaaaaaa", x, w, b,
-                                            a[3], a[4], a[5], a[6], a[7], a[8]);
-    return made && rewrite_node(r, n, made->out[0]);
+    return node_result(n->op == OP_LINEAR ? build(r->g, n, n->loc, n->op, r->d, "vvv", x, w, b)
+                                          : build(r->g, n, n->loc, n->op, r->d, "vvvaaaaaa", x, w, b,
+                                                  a[3], a[4], a[5], a[6], a[7], a[8]));
+}
+
+bool rewrite_product(Rewrite *r, Node *n, Value *w, Value *b)
+{
+    Value *y = build_weighted(r, n, w, b);
+    return y && rewrite_node(r, n, y);
 }
 
 bool owns_weights(const Weighted *v, const int *reads)

@@ -29,6 +29,10 @@ typedef struct Folder {
 } Folder;
 
 Folder folder_at(Arena *a, const char *path);
+/* Returns "model.py:12" for the innermost frame of a trace, whose lines are like 'File
+ * "/path/model.py", line 12, in forward'.  The folder of the exporting machine is dropped.  NULL:
+ * the text has no such line. */
+const char *import_source(Arena *a, const char *trace);
 /* Returns where an unpacked archive lies: in the only folder in `path`, as torch puts all members
  * below one, or in `path` itself. */
 const char *folder_of_archive(Arena *a, const char *path);

@@ -240,6 +240,15 @@ static const char *operator_name(Onnx *o, const Onnx__Node *node)
     return arena_printf(o->program->arena, "%s::%s", domain, op);
 }
 
+/* Returns "model.py:12" if the exporter noted where a node comes from, else NULL. */
+static const char *source_of(Onnx *o, const Onnx__Node *node)
+{
+    enum { LAST = 1024 }; /* bytes of a trace, at whose end the innermost frame is */
+    const uint64_t n = node->has_mapped_size ? node->mapped_size : 0, kept = n < LAST ? n : LAST;
+    const char *text = kept ? (const char *)o->data + node->mapped_at + (n - kept) : NULL;
+    return text ? import_source(o->program->arena, arena_str(o->tmp, text, (size_t)kept)) : NULL;
+}
+
 static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
 {
     const char *op = operator_name(o, node), *out = "node";
@@ -248,7 +257,8 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
             return false;
     if (!op)
         return false;
-    Loc loc = {.file = o->loc.file, .node = onnx_unique(o, out), .op = op};
+    Loc loc = {.file = o->loc.file, .node = onnx_unique(o, out), .op = op, .source = source_of(o, node)};
+    loc.module = loc.source ? "" : NULL;
     OnnxNode n = {.in = o, .scope = s, .node = node, .row = onnx_row(op, o->opset), .loc = loc};
     const Onnx__Function *f = onnx_function(o, node);
     if (!f && !n.row)

@@ -19,6 +19,7 @@ typedef enum Kind {
     DROPPED,
     KEPT,
     RAW,
+    NOTE, /* an entry that nobody reads unless it tells where a node comes from */
     OPERATOR_SET, /* from here on messages */
     ENTRY,
     DIMENSION,
@@ -48,7 +49,7 @@ static const uint8_t kind_of[N_KINDS][MAX_FIELD] = {
     [ATTRIBUTE] = {[1] = KEPT, [2] = KEPT, [3] = KEPT, [4] = KEPT, [5] = TENSOR, [6] = GRAPH,
                    [7] = KEPT, [8] = KEPT, [9] = KEPT, [20] = KEPT, [21] = KEPT},
     [NODE] = {[1] = KEPT, [2] = KEPT, [3] = KEPT, [4] = KEPT, [5] = ATTRIBUTE, [7] = KEPT,
-              [8] = KEPT},
+              [8] = KEPT, [9] = NOTE},
     [GRAPH] = {[1] = NODE, [2] = KEPT, [5] = TENSOR, [11] = VALUE_INFO, [12] = VALUE_INFO,
                [15] = KEPT},
     [FUNCTION] = {[1] = KEPT, [4] = KEPT, [5] = KEPT, [7] = NODE, [9] = OPERATOR_SET, [10] = KEPT,
@@ -154,6 +155,26 @@ static void put_fixed(Walk *w, uint64_t number, uint64_t v)
         put(w, &(uint8_t){(uint8_t)(v >> (8 * i))}, 1);
 }
 
+/* Notes where bytes lie in the file. */
+static void put_place(Walk *w, const uint8_t *data, uint64_t n)
+{
+    put_fixed(w, 100, (uint64_t)(data - w->start));
+    put_fixed(w, 101, n);
+}
+
+/* Notes where the trace of the exporter lies, if this entry is one. */
+static void put_note(Walk *w, const Field *f)
+{
+    static const char key[] = "\n\x1apkg.torch.onnx.stack_trace\x12";
+    uint64_t at = sizeof key - 1;
+    if (f->n < at || memcmp(f->data, key, sizeof key - 1) != 0)
+        return;
+    while (at < f->n && f->data[at] & 128)
+        at++; /* the length of the text, which ends the entry */
+    if (at < f->n)
+        put_place(w, f->data + at + 1, f->n - at - 1);
+}
+
 static bool walk(Walk *w, Kind kind, const uint8_t *at, const uint8_t *end, int depth);
 
 /* Writes a message, whose length the first walk has found. */
@@ -193,8 +214,9 @@ static bool walk(Walk *w, Kind kind, const uint8_t *at, const uint8_t *end, int 
         if (k == KEPT || (k == RAW && f.n < MAPPED_FROM)) {
             put(w, f.tag, (size_t)(f.data - f.tag) + (size_t)f.n);
         } else if (k == RAW) {
-            put_fixed(w, 100, (uint64_t)(f.data - w->start));
-            put_fixed(w, 101, f.n);
+            put_place(w, f.data, f.n);
+        } else if (k == NOTE) {
+            put_note(w, &f);
         } else if (!put_message(w, k, &f, depth + 1)) {
             return false;
         }

@@ -11,9 +11,7 @@ enum { MAX_ARGS = 64 };
 
 /* -- origin ------------------------------------------------------------------------------ */
 
-/* Returns "model.py:12" for the innermost frame of a trace, whose lines are like 'File
- * "/path/model.py", line 12, in forward'.  The folder of the exporting machine is dropped. */
-static const char *source_of(Arena *a, const char *trace)
+const char *import_source(Arena *a, const char *trace)
 {
     static const char start[] = "File \"", middle[] = "\", line ";
     const char *frame = NULL, *line = trace ? trace + strlen(trace) : NULL;
@@ -87,7 +85,7 @@ static Loc origin(Scope *s, const Json *node, const char *op)
                .node = arena_str(a, name, strlen(name)),
                .op = arena_str(a, op, strlen(op)),
                .module = module_of(a, json_string(json_get(metadata, "nn_module_stack"))),
-               .source = source_of(a, json_string(json_get(metadata, "stack_trace")))};
+               .source = import_source(a, json_string(json_get(metadata, "stack_trace")))};
     if (loc.source && !loc.module)
         loc.module = "";
     return loc;

@@ -28,9 +28,21 @@ FLAT = simple([node("Shape", ["x"], ["s"]), node("Constant", [], ["at"], value_i
                node("Unsqueeze", ["n", "axes"], ["n1"]), node("Concat", ["n1", "rest"], ["to"], axis=0),
                node("Reshape", ["x", "to"], ["y"])],
               ("batch", 3, 2), [tensor("axes", np.array([0])), tensor("rest", np.array([-1]), raw=False)])
+
+
+def traced(op, trace, **attributes):
+    """A node with what an exporter notes of its origin."""
+    return node(op, ["x"], ["y"], **attributes) + data(9, data(1, "namespace") + data(2, ": Net/act: ReLU")) + data(9, trace)
+
+
+TRACE = data(1, "pkg.torch.onnx.stack_trace")
+FRAMES = 'File "/home/net.py", line 7, in forward\n    a\n  File "/home/act.py", line 12, in forward\n    return b\n'
 RIGHT = {  # bytes, what y is of x, flags
     "gemm": (simple([node("Gemm", ["x", "w", "b"], ["y"])], constants=[tensor("w", W), tensor("b", B, raw=False)]),
              X, lambda x: x @ W + B, []),
+    **{f"trace_{k}": (simple([traced("Relu", trace)]), X, lambda x: np.maximum(x, 0), []) for k, trace in enumerate(
+        (b"", TRACE, TRACE + b"\x12", TRACE + b"\x12" + b"\xff" * 20, TRACE + data(2, ""), TRACE + data(2, "\0" * 2000),
+         TRACE + data(2, 'File "'), TRACE + data(2, 'File "", line '), TRACE + data(2, "File" * 999)))},
     "unaligned": (simple([node("MatMul", ["x", "w"], ["y"])], constants=[tensor("w!", f32(5)), tensor("w", W)]),
                   X, lambda x: x @ W, []),
     "unsorted": (simple([node("Neg", ["r"], ["n"]), node("Add", ["n", "x"], ["y"]), node("Relu", ["x"], ["r"])]), X,
@@ -193,6 +205,8 @@ WRONG = {  # bytes, a part of the message, the exit code
     "string": (simple([node("Add", ["x", "w"], ["y"])], constants=[number(1, 1) + number(2, 8) + data(8, "w")]),
                "element type 8", 4),
     "axis": (simple([node("Softmax", ["x"], ["y"], axis=5)]), "axis 5 is out of range", 1),
+    "traced": (simple([traced("Softmax", TRACE + data(2, FRAMES), axis=5)]), "act.py:12", 1),
+    "long_trace": (simple([traced("Softmax", TRACE + data(2, 99 * FRAMES), axis=5)]), "act.py:12", 1),
     "random": (simple([node("Dropout", ["x", "", "t"], ["y"])], constants=[number(2, 9) + data(9, b"\1") + data(8, "t")]),
                "export the model in eval mode", 4),
     "window": (simple([node("MaxPool", ["x"], ["y"], kernel_shape=[2**40, 2])], (1, 1, 8, 8)), "out of range", 1),
