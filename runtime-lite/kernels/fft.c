@@ -86,7 +86,7 @@ EtcStatus etc_fft_r2c(const EtcCall *c)
         return ETC_UNSUPPORTED;
     }
     const int32_t axis = etc_dim(dim.v[0], x->rank);
-    if (axis < 0) {
+    if ((axis < 0) || (axis >= x->rank)) { /* a number has axis 0 */
         return ETC_BAD_ARG;
     }
     g.n = x->dim[axis];
