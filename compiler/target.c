@@ -147,12 +147,21 @@ static bool seen_before(const PteMethod *m, int method, int op)
     return false;
 }
 
+/* Returns whether the node is a view that lies where its operand does, so that nothing calls it. */
+static bool is_in_place(const Node *n)
+{
+    const Value *x = first_operand(n), *y = n->n_out == 1 ? n->out[0] : NULL;
+    return op_info[n->op].flags & VIEW && x && y && type_is_static(y->type) &&
+           y->place.pool > 0 && x->place.pool == y->place.pool &&
+           x->place.offset == y->place.offset;
+}
+
 /* Warns if only runtime-lite has the kernel of the node.  `seen` has the operators that were
  * handled before. */
 static void warn_of_own(const Program *p, const Node *n, bool *seen, Diag *d)
 {
     const char *out = op_out(n->op);
-    if (seen[n->op])
+    if (seen[n->op] || is_in_place(n))
         return;
     seen[n->op] = true;
     if (!out || strncmp(out, "aten::", 6) || runtime_since(out))

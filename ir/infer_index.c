@@ -485,19 +485,10 @@ bool infer_diff(const Node *n, Type *out, Diag *d)
     return set_tensor(n, out, x.dtype, x.rank, dim, d);
 }
 
-/* Infers a transform of rows along an axis.  Complex numbers are pairs along a further last axis.
- * The second result is working memory.  Form 0 is complex to complex, form 1 takes n real numbers
- * to the first n / 2 + 1 complex ones, and form 2 is the way back. */
-bool infer_fft(const Node *n, Type *out, Diag *d)
+static bool set_transform(const Node *n, Type *out, Type x, int axis, int64_t length, int64_t form,
+                          Diag *d)
 {
-    Type x;
     Dim dim[MAX_RANK], rows = DIM(1);
-    int64_t form, length;
-    int axis;
-    if (!get_int(n, "form", &form, d) || !get_int(n, "n", &length, d) ||
-        !get_rank(n, "self", form == 1 ? 1 : 2, MAX_RANK - 1, &x, d) ||
-        !get_axis(n, "dim", x.rank - (form != 1), &axis, d))
-        return false;
     int64_t half = length / 2 + 1, read = form == 2 ? half : length;
     if (form < 0 || form > 2 || x.dtype != ETC_F32 || !dims_match(n, x.dim[axis], DIM(read)) ||
         (form != 1 && !dim_equal(x.dim[x.rank - 1], DIM(2))))
@@ -513,6 +504,34 @@ bool infer_fft(const Node *n, Type *out, Diag *d)
         return diag_error(d, n->loc, "has no kernel for %" PRId64 " elements", length);
     return set_tensor(n, &out[0], ETC_F32, x.rank + (form == 1) - (form == 2), dim, d) &&
            set_tensor(n, &out[1], ETC_F32, 1, &work, d);
+}
+
+/* Infers a transform of rows along an axis.  Complex numbers are pairs along a further last axis.
+ * The second result is working memory.  Form 0 is complex to complex, form 1 takes n real numbers
+ * to the first n / 2 + 1 complex ones, and form 2 is the way back. */
+bool infer_fft(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    int64_t form, length;
+    int axis;
+    return get_int(n, "form", &form, d) && get_int(n, "n", &length, d) &&
+           get_rank(n, "self", form == 1 ? 1 : 2, MAX_RANK - 1, &x, d) &&
+           get_axis(n, "dim", x.rank - (form != 1), &axis, d) &&
+           set_transform(n, out, x, axis, length, form, d);
+}
+
+/* Infers form 1 with the arguments of aten._fft_r2c.  A .pte has its result as two tensors, pairs
+ * and complex, and a run would resize one of them, so all sizes are known. */
+bool infer_fft_r2c(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    int64_t axis, norm;
+    if (!get_rank(n, "self", 1, MAX_RANK - 1, &x, d) || !get_ints(n, "dim", 1, 0, &axis, d) ||
+        !get_int(n, "normalization", &norm, d))
+        return false;
+    if (axis >= x.rank || norm || !arg_bool(n, "onesided") || !type_is_static(x))
+        return diag_error(d, n->loc, "expects one axis, known sizes, no norm and one side");
+    return set_transform(n, out, x, (int)axis, x.dim[axis].value, 1, d);
 }
 
 /* Sums of integers and bools are i64. */

@@ -17,8 +17,7 @@
 /* -- types and arguments ----------------------------------------------------------------- */
 
 /* The dtypes of a program: those of the runtime, and complex ones, which pass decompose removes. */
-#define IR_DTYPES(X) ETC_DTYPES(X) X(C64, 9, 8, c64) X(C128, 10, 16, c128)
-#define ETC_C64 ((EtcDtype)9)
+#define IR_DTYPES(X) ETC_DTYPES(X) X(C128, 10, 16, c128)
 #define ETC_C128 ((EtcDtype)10)
 
 /* The rank SCALAR stands for a Python number: int (dtype I64), float (F64) or bool. */

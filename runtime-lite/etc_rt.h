@@ -27,11 +27,12 @@
 
 /* -- data types -------------------------------------------------------------------------- */
 
-/* X(id, number in a .pte, bytes, name in textual IR) */
+/* X(id, number in a .pte, bytes, name in textual IR).  C64 is complex: pairs of F32. */
 #define ETC_DTYPES(X)                                                                 \
     X(U8, 0, 1, u8) X(I8, 1, 1, i8) X(I16, 2, 2, i16) X(I32, 3, 4, i32)               \
     X(I64, 4, 8, i64) X(F16, 5, 2, f16) X(F32, 6, 4, f32) X(F64, 7, 8, f64)           \
-    X(BOOL, 11, 1, bool) X(BF16, 15, 2, bf16) X(F8E5M2, 23, 1, f8e5m2)                \
+    X(C64, 9, 8, c64) X(BOOL, 11, 1, bool) X(BF16, 15, 2, bf16)                       \
+    X(F8E5M2, 23, 1, f8e5m2)                                                          \
     X(F8E4M3FN, 24, 1, f8e4m3fn) X(F8E5M2FNUZ, 25, 1, f8e5m2fnuz)                     \
     X(F8E4M3FNUZ, 26, 1, f8e4m3fnuz) X(U16, 27, 2, u16) X(U32, 28, 4, u32)            \
     X(U64, 29, 8, u64)

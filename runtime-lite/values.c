@@ -113,7 +113,8 @@ static EtcStatus place(Build *b, uint32_t at, Slot *s, int64_t bytes, uint32_t i
     }
     s->is_planned = 1;
     s->home_bytes = bytes;
-    if ((uintptr_t)s->home % etc_dtype_size((int)s->t.dtype) != 0) {
+    size_t align = (s->t.dtype == ETC_C64) ? sizeof(float) : etc_dtype_size((int)s->t.dtype);
+    if ((uintptr_t)s->home % align != 0) {
         return etc_fail(b->e, ETC_BAD_FILE, "data of a tensor is misaligned", i);
     }
     return ETC_OK;

@@ -330,6 +330,20 @@ Test(cli, singular_matrices_end_a_run)
     " : f32[3,3]\n  %m = aten.mul.Tensor(%e, %x) : f32[3,3]\n  %y = aten.add.Tensor(%o, %m, alpha=1) : f32[3,3]\n"
 
 /* Halves on the diagonal and ones beside it: the second step has a negative root. */
+/* The official runtime lacks the kernel of view.dtype, which is called only where bytes move. */
+Test(cli, a_view_that_nothing_calls_does_not_warn)
+{
+    write_text("m.etir", "program \"m\" stage aten\n"
+                         "method @forward(%x: f32[2,4]) {\n"
+                         "  %a = aten.neg.default(%x) : f32[2,4]\n"
+                         "  %b = aten.view.dtype(%a, i64) : i64[2,2]\n"
+                         "  %c = aten.flip.default(%b, [1]) : i64[2,2]\n"
+                         "  return %c\n"
+                         "}\n");
+    Result r = ok("compile m.etir -o m.pte");
+    cr_expect_null(strstr(r.err, "warning"), "%s", r.err);
+}
+
 Test(cli, no_output_has_numbers_where_a_matrix_is_not_positive_definite)
 {
     write_text("e.etir", FACTORS "  %l, %i = aten.linalg_cholesky_ex.default(%y, upper=false, check_errors=false)"

@@ -48,6 +48,20 @@ Test(doctor, names_kernels_delegates_libraries_and_memory)
     cr_expect_eq(ok("doctor " OFFICIAL "off_qcx.pte -q").n_err, 0);
 }
 
+/* No portable kernel transforms; the Python runtime and one library of CMake have the kernel. */
+Test(doctor, names_the_library_of_transforms)
+{
+    write_text("m.etir", "program \"m\" stage aten\n"
+                         "method @forward(%x: f32[2,20]) {\n"
+                         "  %a = aten.fft_rfft.default(%x, none, -1, none) : c64[2,11]\n"
+                         "  %b = aten.view_as_real.default(%a) : f32[2,11,2]\n"
+                         "  return %b\n"
+                         "}\n");
+    ok("compile m.etir -o m.pte -q");
+    Result r = ok("doctor m.pte --json");
+    expect_need(json(&r), "optimized_native_cpu_ops_lib", "executorch.runtime");
+}
+
 /* The file fails with 0x14 until the import is made. */
 Test(doctor, tells_the_import_that_quantized_kernels_want)
 {

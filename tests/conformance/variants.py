@@ -2586,6 +2586,16 @@ def fft_rows(*xs):
     return made
 
 
+@model(rnd(40), rnd(2, 3, 24, seed=1), torch.tensor(True), more=[(rnd(40, seed=2), rnd(2, 3, 24, seed=3), torch.tensor(False))])
+def fft_within(x, y, up):
+    """Results that lie inside a tensor, that a branch makes, along a middle axis, and that are returned as they are."""
+    pairs = torch.view_as_real(torch.fft.rfft(x))
+    z = torch.complex(y[0], y[1])
+    a = torch.cond(up, lambda y: torch.fft.rfft(y, dim=2).real + 0, lambda y: torch.fft.irfft(torch.complex(y, y)[..., :13], dim=2)[..., :13] + 0, (y,))
+    b = torch.view_as_real(torch.fft.fft(z.T, dim=0)), torch.view_as_real(torch.fft.ifft(z[..., 1:18])), torch.fft.fft(z).abs() + torch.fft.rfft(y, dim=1).real.sum()
+    return torch.cat([x[:3], pairs.flatten()]), torch.cat([x[:1], pairs[3:].reshape(-1), x]), pairs, a, *b, torch.fft.irfft(z, n=31)
+
+
 @model(rnd(3, 40), more=[(rnd(11, 40),)], dynamic=({0: Dim("n", min=1, max=64)},))
 def fft_open(x):
     y = torch.fft.rfft(x)

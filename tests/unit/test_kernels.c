@@ -935,6 +935,50 @@ Test(kernels, transforms_are_the_sums_that_define_them)
     free(t);
 }
 
+/* The transform of t->x by the kernel of a .pte, as complex numbers or as pairs of floats. */
+static EtcStatus transform_real(Transform *t, int rank, int is_complex, int work, int64_t norm)
+{
+    int32_t x_dim[3] = {t->outer, t->n, t->inner}, w_dim[1] = {work};
+    int32_t y_dim[4] = {t->outer, (t->n / 2) + 1, t->inner, 2};
+    EtcTensor x = {.data = t->x, .dtype = ETC_F32, .rank = rank, .dim = x_dim};
+    EtcTensor y = {.data = t->y, .dtype = (is_complex != 0) ? ETC_C64 : ETC_F32,
+                   .rank = 4 - is_complex, .dim = y_dim, .capacity = sizeof t->y};
+    EtcTensor w = {.data = t->work, .dtype = ETC_F32, .rank = 1, .dim = w_dim};
+    EtcValue axis = {.tag = ETC_INT, .as.i = (rank > 0) ? 1 : 0}, *list[1] = {&axis};
+    EtcValue v[6] = {{.tag = ETC_TENSOR, .as.tensor = &x},
+                     {.tag = ETC_LIST_INT, .as.list = {.item = list, .n = 1}},
+                     {.tag = ETC_INT, .as.i = norm}, {.tag = ETC_IS_BOOL, .as.b = 1},
+                     {.tag = ETC_TENSOR, .as.tensor = &y}, {.tag = ETC_TENSOR, .as.tensor = &w}};
+    EtcValue *arg[6] = {&v[0], &v[1], &v[2], &v[3], &v[4], &v[5]};
+    const EtcCall c = {.arg = arg, .n_args = 6, .cores = etc_cores()};
+    return etc_fft_r2c(&c);
+}
+
+Test(kernels, a_real_transform_of_a_pte_writes_complex_numbers_as_pairs)
+{
+    Transform *t = calloc(1, sizeof *t);
+    cr_assert_not_null(t);
+    t->outer = 3;
+    t->n = 20;
+    t->inner = 2;
+    t->form = 1;
+    for (int i = 0; i < (3 * 20 * 2); i++) {
+        t->x[i] = (float)((i * 29) % 17) - 8.0f;
+    }
+    const int floats = (int)etc_fft_work(20, 6, 1);
+    for (int is_complex = 0; is_complex < 2; is_complex++) {
+        memset(t->y, 0, sizeof t->y);
+        cr_assert_eq(transform_real(t, 3, is_complex, floats - 1, 0), ETC_NO_MEMORY);
+        cr_assert_eq(transform_real(t, 3, is_complex, floats, 1), ETC_UNSUPPORTED);
+        cr_assert_eq(transform_real(t, 3, is_complex, floats, 0), ETC_OK);
+        cr_assert_eq(transform_real(t, 0, is_complex, floats, 0), ETC_BAD_ARG);
+        for (int row = 0; row < 6; row++) {
+            check_transform(t, row / 2, row % 2);
+        }
+    }
+    free(t);
+}
+
 Test(kernels, none_refuses)
 {
     EtcCall c = {NULL, 0, NULL, NULL, NULL};
