@@ -327,10 +327,10 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
 #if defined(ETC_DIRECT)
-    if (etc_is_direct(g)) { /* `rows` is zeros, more than a row */
+    if (etc_is_direct(g)) { /* `rows` is zeros, more than a row and a vector before it */
         for (int64_t c = 0; c < g->oc; c++) {
             etc_direct(x, w + (c * g->kh * g->kw), (bias != NULL) ? bias[c] : 0.0f,
-                       y + (c * g->y_plane), g, rows);
+                       y + (c * g->y_plane), g, rows + ETC_LANES);
         }
         return;
     }
