@@ -242,6 +242,12 @@ static bool writes_sizes(const Node *n)
     return op_mutates(n->op) && twin != OP_NONE && op_info[twin].flags & VIEW;
 }
 
+/* Reports a number in the place of the tensor, for operators whose types come from the file. */
+static bool takes_tensor(Resolve *s, const Node *n)
+{
+    return arg_value(n, "self") || diag_error(s->r.d, n->loc, "self is a number, expected a tensor");
+}
+
 static bool resolve(Resolve *s, Node *n)
 {
     switch (n->op) {
@@ -267,10 +273,10 @@ static bool resolve(Resolve *s, Node *n)
     case OP_FLATTEN:
         return reshape(s, n);
     case OP_AS_STRIDED:
-        return as_strided(s, n);
+        return takes_tensor(s, n) && as_strided(s, n);
     case OP_RESIZE_:
     case OP_RESIZE_AS_:
-        return resize(s, n);
+        return takes_tensor(s, n) && resize(s, n);
     default:
         if (writes_sizes(n)) {
             node_set_op(n, op_info[n->op].functional);
