@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records linalg.bin as record.py records the other families: record_linalg.py FOLDER
 
-Factors of matrices, triangular systems, eigenvalues and singular values. Eigenvectors and singular
+Factors of matrices, triangular systems, eigenvalues, singular values and Fourier transforms. Eigenvectors and singular
 vectors have the signs that their algorithm gives them, so only those of diagonal matrices are here;
 tests/conformance/variants.py multiplies the others out.
 """
@@ -94,13 +94,21 @@ def values(w):
                 record(w, "aten::linalg_svd.U", lambda a, f, d: tuple(map(plain, aten.linalg_svd(a, f))), x, full, None)
 
 
+def transforms(w):
+    """The result and the working memory are arguments, as nothing can compare the latter; unit tests compare the former."""
+    for shape, axis in (((3, 20), 1), ((2, 6, 4), 1), ((17,), 0), ((40, 2), 0)):
+        x = rand(*shape)
+        pairs = torch.zeros(torch.view_as_real(torch.fft.rfft(x, dim=axis)).shape)
+        w.case("aten::_fft_r2c.out", (x, [axis], 0, True, pairs, torch.zeros(1600)), (), ())
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record_linalg.py FOLDER")
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(7)
     w = Writer(sys.argv[1] + "/linalg.bin")
-    for part in (factors, solved, values):
+    for part in (factors, solved, values, transforms):
         part(w)
 
 
