@@ -231,17 +231,18 @@ static bool readers_agree(const Value *v, const QParams *p, const Uses *u)
 bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r)
 {
     QParams p, q;
-    if (!is_static(n, &p)) {
+    const bool is_told = is_static(n, &p);
+    const Value *x = !is_told ? first_operand(n) : p.undoes ? p.x : n->out[0];
+    if (x->type.rank > XNN_MAX_RANK || type_numel(x->type) > UINT32_MAX ||
+        type_numel(x->type) == 0)
+        return xnn_no(r, "its tensor is empty, too large or of more than 6 axes", NULL);
+    if (!is_told) {
         const Node *c = choose_qparams_of(n);
         return (c && is_closed(c, u)) ||
                xnn_no(r,
                       "it is not i8 of one known scale, nor rows for linears with i8 or i4 weights",
                       "quantize symmetrically, activations from -128 to 127");
     }
-    const Value *x = p.undoes ? p.x : n->out[0];
-    if (x->type.rank > XNN_MAX_RANK || type_numel(x->type) > UINT32_MAX ||
-        type_numel(x->type) == 0)
-        return xnn_no(r, "its tensor is empty, too large or of more than 6 axes", NULL);
     if (!p.undoes)
         return true;
     if (x->state)

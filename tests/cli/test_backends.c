@@ -124,6 +124,29 @@ Test(backends, all_that_fits_goes_where_it_is_asked_for)
     cr_expect(strstr(r.out, "in all: 0 of 1 nodes"), "%s", r.out);
 }
 
+/* XNNPACK has no tensors without elements, and a size may be zero at each call. */
+Test(backends, rows_of_which_there_are_none_stay)
+{
+    write_text("m.etir",
+               "program \"m\" stage core\n"
+               "sym %n in 0..0\n"
+               "method @forward(%x: f32[%n,32]) {\n"
+               "  %s, %z = quantized_decomposed.choose_qparams_per_token_asymmetric.default(%x, "
+               "i8) : f64[%n,1], i64[%n,1]\n"
+               "  %q = quantized_decomposed.quantize_per_token.default(%x, %s, %z, -128, 127, i8) "
+               ": i8[%n,32]\n"
+               "  %f = quantized_decomposed.dequantize_per_token.default(%q, %s, %z, -128, 127, "
+               "i8, f32) : f32[%n,32]\n"
+               "  %k = aten.full.default([8,32], 1, dtype=i8, layout=none, device=none, "
+               "pin_memory=none) : i8[8,32]\n"
+               "  %w = quantized_decomposed.dequantize_per_tensor.default(%k, 0.5, 0, -128, 127, "
+               "i8, none) : f32[8,32]\n"
+               "  %y = aten.linear.default(%f, %w, none) : f32[%n,8]\n"
+               "  return %y\n}\n");
+    Result r = ok("partition m.etir --backend xnnpack --delegate all");
+    cr_expect(strstr(r.out, "in all: 0 of "), "%s", r.out);
+}
+
 Test(backends, half_floats_go_but_for_what_loses_more)
 {
     write_text("h.etir", "program \"h\" stage core\n"
