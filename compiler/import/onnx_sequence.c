@@ -134,13 +134,13 @@ static int part_sizes(OnnxNode *n, Dim all, Dim *size)
     if (l && l->rank)
         return l->n;
     Dim each = l ? l->dim[0] : DIM(1);
-    if (all.expr || each.expr || each.value < 1 || all.value > MOST_ITEMS * each.value) {
+    if (all.expr || each.expr || each.value < 1 || (all.value - 1) / each.value >= MOST_ITEMS) {
         onnx_unsupported(
             n, "splits an axis into a number of parts that is known only at run time, or above "
                "4,096: fix the sizes of the inputs with --dim");
         return -1;
     }
-    int count = (int)((all.value + each.value - 1) / each.value);
+    int count = all.value ? (int)((all.value - 1) / each.value) + 1 : 0;
     for (int i = 0; i < count; i++)
         size[i] = i < count - 1 ? each : DIM(all.value - i * each.value);
     return count;

@@ -91,6 +91,8 @@ RIGHT |= {
                                 constants=PLACES), X, lambda x: x[:, [0, 1, 2, 0]], []),
     "split_evenly": (simple([node("SplitToSequence", ["x", "two"], ["s"], axis=1), node("SequenceAt", ["s", "last"], ["y"])],
                             constants=PLACES), X, lambda x: x[:, 2:], []),
+    "split_into_one": (simple([node("SplitToSequence", ["x", "huge"], ["s"], axis=1), node("SequenceAt", ["s", "last"], ["y"])],
+                              constants=[*PLACES, tensor("huge", np.array(2**62))]), X, lambda x: x, []),
     "stacked": (simple([node("SplitToSequence", ["x"], ["s"], axis=1, keepdims=0), node("ConcatFromSequence", ["s"], ["y"], axis=0, new_axis=1)]),
                 X, lambda x: x.T, []),
     "number_of_items": (simple([node("SplitToSequence", ["x"], ["s"]), node("SequenceLength", ["s"], ["n"]), node("Cast", ["n"], ["f"], to=1),
