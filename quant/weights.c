@@ -40,9 +40,10 @@ Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
     return k;
 }
 
+/* A value that is no number becomes the least integer. */
 static double nearest(const Ints *k, double v)
 {
-    v = v < k->lo ? k->lo : v > k->hi ? k->hi : v;
+    v = v > k->lo ? (v > k->hi ? k->hi : v) : k->lo;
     return (v + 6755399441055744.0) - 6755399441055744.0; /* ties to even */
 }
 

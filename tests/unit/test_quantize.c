@@ -5,6 +5,7 @@
 #include <string.h>
 #include "passes/passes.h"
 #include "ir/session.h"
+#include "quant/internal.h"
 #include "quant/quant.h"
 
 enum { IN = 64, OUT = 16, ROWS = 8, SAMPLES = 16, JUDGED = 8 };
@@ -479,4 +480,15 @@ Test(quantize, a_run_goes_on_from_each_sample)
         cr_expect_leq(rest.n, 2 * FEW - i, "%d", rest.n);
     }
     arena_free(a);
+}
+
+/* A tiny weight over a tiny scale may be any number, or none. */
+Test(quantize, every_number_has_a_nearest_integer)
+{
+    const Ints k = {.lo = -8, .hi = 7};
+    cr_expect_eq(ints_nearest(&k, NAN), -8);
+    cr_expect_eq(ints_nearest(&k, INFINITY), 7);
+    cr_expect_eq(ints_nearest(&k, -INFINITY), -8);
+    cr_expect_eq(ints_nearest(&k, 2.5), 2);
+    cr_expect_eq(ints_nearest(&k, -3.5), -4);
 }
