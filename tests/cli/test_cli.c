@@ -323,13 +323,6 @@ Test(cli, singular_matrices_end_a_run)
     fails("compile m.etir -o m.pte --target-runtime 1.4.1", 4, "linalg_lu_factor_ex.out: not among");
 }
 
-#define FACTORS                                                                                    \
-    "program \"m\" stage aten\nmethod @forward(%x: f32[]) {\n"                                        \
-    "  %o = aten.full.default([3, 3], 1.0, dtype=f32, layout=none, device=none, pin_memory=none)"      \
-    " : f32[3,3]\n  %e = aten.eye.default(3, dtype=f32, layout=none, device=none, pin_memory=none)"    \
-    " : f32[3,3]\n  %m = aten.mul.Tensor(%e, %x) : f32[3,3]\n  %y = aten.add.Tensor(%o, %m, alpha=1) : f32[3,3]\n"
-
-/* Halves on the diagonal and ones beside it: the second step has a negative root. */
 /* The official runtime lacks the kernel of view.dtype, which is called only where bytes move. */
 Test(cli, a_view_that_nothing_calls_does_not_warn)
 {
@@ -344,6 +337,13 @@ Test(cli, a_view_that_nothing_calls_does_not_warn)
     cr_expect_null(strstr(r.err, "warning"), "%s", r.err);
 }
 
+#define FACTORS                                                                                    \
+    "program \"m\" stage aten\nmethod @forward(%x: f32[]) {\n"                                        \
+    "  %o = aten.full.default([3, 3], 1.0, dtype=f32, layout=none, device=none, pin_memory=none)"      \
+    " : f32[3,3]\n  %e = aten.eye.default(3, dtype=f32, layout=none, device=none, pin_memory=none)"    \
+    " : f32[3,3]\n  %m = aten.mul.Tensor(%e, %x) : f32[3,3]\n  %y = aten.add.Tensor(%o, %m, alpha=1) : f32[3,3]\n"
+
+/* Halves on the diagonal and ones beside it: the second step has a negative root. */
 Test(cli, no_output_has_numbers_where_a_matrix_is_not_positive_definite)
 {
     write_text("e.etir", FACTORS "  %l, %i = aten.linalg_cholesky_ex.default(%y, upper=false, check_errors=false)"
