@@ -4,28 +4,35 @@
     zoo_check.py --zoo DIR --out DIR [--tool official|PATH_TO_ETC] [--backend portable|xnnpack] [--flags "MORE OF etc"]
                  [--runner official|lite|c] [--models A B ...] [--list FILE] [--no-convert] [--json FILE]
 
-Each model is converted and run in a forked child with a time limit. A model passes when every case's outputs agree
-with torch's, recorded beside it, within the manifest's tolerances (times --slack). Prints one row per model and a total.
+Each model is converted and run in a forked child with a time limit, as many at once as there are cores. A model passes
+when every case's outputs agree with torch's, recorded beside it, within the manifest's tolerances (times --slack). Prints
+one row per model and a total.
 Tools:    official = to_edge_transform_and_lower + to_executorch; PATH = `PATH compile MODEL -o OUT [--backend xnnpack]`.
 Runners:  official = the executorch wheel's Runtime; lite = `PATH run OUT --input ... --output-dir ...` (needs --etc);
           c = `PATH emit-c MODEL -o OUT.c --main`, built with cc -O2, run with the same arguments as `etc run`.
 expected.txt beside this file names models that are to be refused (exit 4, the text in the message) or skipped.
 """
-import argparse, json, os, resource, signal, subprocess, sys, tempfile, time, glob, traceback
+import argparse, json, os, resource, select, signal, subprocess, sys, tempfile, time, glob, traceback
 # Commands are started by a small process forked before numpy and torch are imported: ru_maxrss starts at the parent's peak.
-_cr, _cw = os.pipe(); _rr, _rw = os.pipe()
-if not os.fork():
-    os.close(_cw); os.close(_rr); f = os.fdopen(_cr)
+# There is one for each of the models that run at once.
+def launcher():
+    """Returns the descriptor that takes commands, and the file that gives their results."""
+    cr, cw = os.pipe(); rr, rw = os.pipe()
+    if os.fork():
+        os.close(cr); os.close(rw); return cw, os.fdopen(rr)
+    os.close(cw); os.close(rr); f = os.fdopen(cr)
     for line in f:
-        e = tempfile.TemporaryFile(); t = time.time()
+        e = tempfile.TemporaryFile(); t = time.time(); mark, cmd = json.loads(line)
         try:
-            p = subprocess.Popen(json.loads(line), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=e)
+            p = subprocess.Popen(cmd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=e)
             _, st, ru = os.wait4(p.pid, 0); p.returncode = 0; e.seek(0)
             r = [os.waitstatus_to_exitcode(st), e.read().decode(errors="replace"), time.time() - t, ru.ru_maxrss / 1024]
         except OSError as x: r = [127, str(x), 0.0, 0.0]
-        os.write(_rw, json.dumps(r).encode() + b"\n")
+        try: os.write(rw, json.dumps([mark, r]).encode() + b"\n")
+        except BrokenPipeError: break  # nobody waits any more
     os._exit(0)
-os.close(_cr); os.close(_rw); _answers = os.fdopen(_rr)
+N_JOBS = os.cpu_count() or 1
+launchers = [launcher() for _ in range(N_JOBS)]
 import numpy as np
 from pte_arena import arena_bytes
 
@@ -61,7 +68,10 @@ if A.runner == "official":
 
 def sub(cmd):
     """Runs a command; returns exit code, stderr, seconds, peak MB."""
-    os.write(_cw, json.dumps(cmd).encode() + b"\n"); return json.loads(_answers.readline())
+    commands, answers = launchers[slot]; mark = time.time_ns(); os.write(commands, json.dumps([mark, cmd]).encode() + b"\n")
+    while True:
+        of, r = json.loads(answers.readline())
+        if of == mark: return r  # others answer a child that was killed
 
 def load_tensor(path, dtype):
     a = np.load(path)
@@ -196,25 +206,43 @@ if unknown: sys.exit("no such model in " + A.zoo + ": " + ", ".join(unknown))
 if etc and os.sep not in etc: etc = os.path.abspath(etc)
 if A.tool != "official": A.tool = os.path.abspath(A.tool)
 res = []; skipped = 0
+
+def start(name, slot_of_child):
+    """Forks the child that converts and runs a model; returns what is known of it."""
+    global slot
+    rd, wr = os.pipe(); pid = os.fork()
+    if not pid:
+        os.close(rd); slot = slot_of_child; child(name, wr)
+    os.close(wr); return dict(name=name, slot=slot_of_child, rd=rd, pid=pid, end=time.time() + A.limit, buf=b"", killed=False)
+
+def result(c):
+    os.close(c["rd"]); _, st = os.waitpid(c["pid"], 0)
+    r = json.loads(c["buf"]) if c["buf"] else dict(name=c["name"], ok=False, stage="?", why="time limit" if c["killed"] else f"died with signal {st & 127}")
+    if not A.quiet: print(("ok  " if r["ok"] else "FAIL"), f"{c['name']:26}", f"{r.get('convert_s', 0):9.4f} s {r.get('etc_mb', r.get('rss_mb', 0)):6} MB {r.get('pte', 0) / 1e6:8.2f} MB", f"arena {r.get('arena', 0)}", "" if r["ok"] else r["stage"] + ": " + r["why"], flush=True)
+    return r
+
+def wait(running):
+    """Waits until one of the children ends, or one's time; returns it."""
+    while True:
+        for c in running:
+            if c["end"] <= time.time(): os.kill(c["pid"], signal.SIGKILL); c["killed"] = True; return c
+        ready = select.select([c["rd"] for c in running], [], [], max(0, min(c["end"] for c in running) - time.time()))[0]
+        for c in running:
+            if c["rd"] not in ready: continue
+            b = os.read(c["rd"], 65536)
+            if not b: return c
+            c["buf"] += b
+
+running = []; free = list(range(N_JOBS))
+def end_one():
+    c = wait(running); running.remove(c); free.append(c["slot"]); res.append(result(c))
 for n in names:
     skip = [e[1] for e in (expected.get((n, w), ("",)) for w in (A.runner, f"{A.runner}-{A.backend}")) if e[0] == "skip"]
     if skip:
         skipped += 1; print(f"skip {n}: {skip[0]}"); continue
-    rd, wr = os.pipe(); pid = os.fork()
-    if not pid:
-        os.close(rd); child(n, wr)
-    os.close(wr); end = time.time() + A.limit; buf = b""; killed = False
-    import select
-    while True:
-        left = end - time.time()
-        if left <= 0: os.kill(pid, signal.SIGKILL); killed = True; break
-        if select.select([rd], [], [], left)[0]:
-            b = os.read(rd, 65536)
-            if not b: break
-            buf += b
-    os.close(rd); _, st = os.waitpid(pid, 0)
-    r = json.loads(buf) if buf else dict(name=n, ok=False, stage="?", why="time limit" if killed else f"died with signal {st & 127}")
-    res.append(r)
-    if not A.quiet: print(("ok  " if r["ok"] else "FAIL"), f"{n:26}", f"{r.get('convert_s', 0):9.4f} s {r.get('etc_mb', r.get('rss_mb', 0)):6} MB {r.get('pte', 0) / 1e6:8.2f} MB", f"arena {r.get('arena', 0)}", "" if r["ok"] else r["stage"] + ": " + r["why"], flush=True)
+    if not free: end_one()
+    running.append(start(n, free.pop()))
+while running: end_one()
+res.sort(key=lambda r: names.index(r["name"]))
 if A.json: json.dump(res, open(A.json, "w"), indent=0)
 print(f"{sum(r['ok'] for r in res)} of {len(res)} models pass" + (f", {skipped} skipped" if skipped else ""))
