@@ -103,8 +103,11 @@ def export(zoo, names):
     missing = [n for n in names if not os.path.exists(os.path.join(zoo, n, "manifest.json"))]
     if missing:
         print("exporting " + " ".join(missing), flush=True)
-        subprocess.run([sys.executable, os.path.join(HERE, "export_zoo.py"), zoo, "--only", *missing],
-                       check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    jobs = os.cpu_count() or 1
+    started = [subprocess.Popen([sys.executable, os.path.join(HERE, "export_zoo.py"), zoo, "--only", *missing[k::jobs]],
+                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for k in range(min(jobs, len(missing)))]
+    if any([p.wait() for p in started]):
+        sys.exit("export_zoo.py failed")
 
 
 def check(args, zoo, out, tool, runner, names, more=(), env=None, etc=None):
