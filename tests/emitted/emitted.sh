@@ -172,13 +172,9 @@ model() { # folder
     [ -n "$clang" ] && bits "$clang -std=c99 -O2 $strict" "$all" ""
     check "$name: ASan and UBSan, memory of exact sizes" sanitized
     bits "gcc -O0" "$alone" ""
-    if [ -n "$x86" ]; then
-        bits "gcc -O3 -march=x86-64-v3" "$alone" ""
-        bits "gcc -O3 -march=x86-64-v4 $strict" "$alone" ""
-        bits "gcc -O3 -march=native -std=gnu11" "$alone" ""
-    fi
+    [ -n "$x86" ] && bits "gcc -O3 -march=native -std=gnu11" "$alone" ""
     if [ -n "$full" ]; then
-        for c in "gcc -O1" "gcc -Os" "gcc -O3" "clang -O0" "clang -O3 -march=native" \
+        for c in "gcc -O3 -march=x86-64-v3" "gcc -O3 -march=x86-64-v4 $strict" "gcc -O1" "gcc -Os" "gcc -O3" "clang -O0" "clang -O3 -march=native" \
             "clang -O2 -march=x86-64-v3" "gcc -m32 -O2 -msse2 -mfpmath=sse"; do
             bits "$c" "$alone" ""
         done
