@@ -274,7 +274,7 @@ static const char *global_pool(Infer *f)
     const XnnShape *a = f->in[0];
     XnnShape *o = &f->out[0];
     int keeps = (f->n->flags & FLAG_KEEP_DIMS) != 0;
-    if ((a->rank != 4) || (a->dim[1] == 0) || (a->dim[2] == 0)) {
+    if (a->rank != 4) {
         return "pooling of no image";
     }
     o->rank = keeps ? 4 : 2;

@@ -252,6 +252,15 @@ static Spec pool(void)
     return s;
 }
 
+static Spec mean(void)
+{
+    Spec s = empty();
+    add_external(&s, false, DIMS(1, 4, 4, 2));
+    add_external(&s, true, DIMS(1, 1, 1, 2));
+    add_node(&s, XNN_GLOBAL_POOL, DIMS(ID(0), ID(1), 64));
+    return s;
+}
+
 /* x 0 [2,3,4], moved to 1 [4,2,3], viewed as 2 [8,3], the first two rows 3 */
 static Spec moves(void)
 {
@@ -355,12 +364,31 @@ static Spec conv_of_halves(void)
 
 Test(xnn, valid_graphs)
 {
-    MakeFn *const make[] = {linear, conv, conv_of_halves, pool, moves, dynamic, concat};
+    MakeFn *const make[] = {linear, conv, conv_of_halves, pool, mean, moves, dynamic, concat};
     for (size_t i = 0; i < sizeof make / sizeof *make; i++) {
         Spec s = make[i]();
         EtcError e;
         cr_expect_eq(read_spec(&s, &e), ETC_OK, "graph %zu: %s (%d)", i, e.what, (int)e.index);
     }
+}
+
+/* Its mean is NaN, so a call with such an input is no fault of the file. */
+Test(xnn, image_without_elements)
+{
+    XnnNames none = {NULL, 0};
+    XnnGraph g;
+    EtcError e = {.index = -1};
+    Spec s = mean();
+    uint64_t n;
+    Arena *a = arena_new();
+    uint8_t *blob = blob_of(&s, a, &n);
+    cr_assert_eq(etc_xnn_read(blob, n, &none, &g, &e), ETC_OK);
+    XnnShape shape[2] = {{.rank = 4, .dim = {1, 0, 4, 2}}};
+    cr_expect_eq(etc_xnn_infer(&g, shape, &e), ETC_OK, "%s", e.what);
+    cr_expect_eq(shape[1].dim[1], 1);
+    etc_xnn_free(&g);
+    free(blob);
+    arena_free(a);
 }
 
 /* The last abs reads the one before it, and nobody reads the last. */
