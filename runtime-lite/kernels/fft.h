@@ -3,7 +3,7 @@
  * As many rows as a vector has lanes are transformed at once, one row per lane.  An element is a
  * vector of real parts and a vector of imaginary parts.
  *
- * - Each step has radix 4, 2 or an odd radix.  It reads one buffer and writes the other, and the
+ * - Each step has radix 8, 4, 2 or an odd radix.  It reads one buffer and writes the other, and the
  *   results end up in order (Stockham 1966).
  * - A length with a prime factor above 31 is computed as a convolution with a chirp.  The
  *   convolution's length is a power of 2 (Bluestein 1970).
@@ -51,14 +51,17 @@ typedef struct EtcFftPlan {
 /* -- plans ----------------------------------------------------------------------------------------
  * A row that is transformed in a lane has at most 4096 elements; the largest radix is 31. */
 
-/* Plans the steps for length n, or those of the convolution with a chirp if n has a prime factor
- * above 31. */
-ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
+/* Sets the radices of the steps for length m.  Returns what is left of m: 1, unless m has a prime
+ * factor above 31.  Few steps pass over the buffers less often, so 8 goes first; two steps of radix 4
+ * take the place of one of 8 and one of 2. */
+ETC_INLINE int64_t etc_fft_radices(EtcFftLine *l, int64_t m)
 {
-    int64_t rest = n;
-    l->n = n;
-    l->m = n;
+    int64_t rest = m;
+    l->m = m;
     l->count = 0;
+    for (; ((rest % 8) == 0) && (((rest / 8) % 4) != 2); rest /= 8) {
+        l->radix[l->count++] = 8;
+    }
     for (; (rest % 4) == 0; rest /= 4) {
         l->radix[l->count++] = 4;
     }
@@ -67,15 +70,20 @@ ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
             l->radix[l->count++] = r;
         }
     }
-    if (rest > 1) {
-        l->count = 0;
-        for (l->m = 1; l->m < ((2 * n) - 1); l->m *= 4) {
-            l->radix[l->count++] = 4;
+    return rest;
+}
+
+/* Plans the steps for length n, or those of the convolution with a chirp if n has a prime factor
+ * above 31. */
+ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
+{
+    l->n = n;
+    if (etc_fft_radices(l, n) > 1) {
+        int64_t m = 1;
+        while (m < ((2 * n) - 1)) {
+            m *= 2;
         }
-        if ((l->m / 2) >= ((2 * n) - 1)) {
-            l->m /= 2;
-            l->radix[l->count - 1] = 2;
-        }
+        (void)etc_fft_radices(l, m);
     }
 }
 
@@ -221,6 +229,59 @@ ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p
     }
 }
 
+/* Replaces four complex numbers by their transform.  v has real and imaginary parts in turn. */
+ETC_INLINE void etc_fft_quarter(EtcF *v)
+{
+    const EtcF er = v[0] + v[4], ei = v[1] + v[5], fr = v[0] - v[4], fi = v[1] - v[5];
+    const EtcF gr = v[2] + v[6], gi = v[3] + v[7], hr = v[3] - v[7], hi = v[6] - v[2];
+    v[0] = er + gr;
+    v[1] = ei + gi;
+    v[2] = fr + hr;
+    v[3] = fi + hi;
+    v[4] = er - gr;
+    v[5] = ei - gi;
+    v[6] = fr - hr;
+    v[7] = fi - hi;
+}
+
+/* The even results are the transform of the sums of elements k and k + 4, the odd ones that of
+ * their differences times the powers of e^(-pi i / 4). */
+ETC_INLINE void etc_fft_eight(const float *x, float *y, const float *w, int64_t p, int64_t s,
+                              int64_t far, int64_t re)
+{
+    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES;
+    const EtcF root = etc_splat(0.70710678f);
+    for (int64_t q = 0; q < s; q++) {
+        EtcF even[8], odd[8];
+        ETC_UNROLL
+        for (int32_t k = 0; k < 4; k++) {
+            const float *a = x + ((q + (k * far)) * z), *b = a + (4 * far * z);
+            const EtcF ar = etc_loadu(a + re), ai = etc_loadu(a + im);
+            const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
+            even[2 * k] = ar + br;
+            even[(2 * k) + 1] = ai + bi;
+            odd[2 * k] = ar - br;
+            odd[(2 * k) + 1] = ai - bi;
+        }
+        const EtcF r1 = odd[2], r2 = odd[4], r3 = odd[6];
+        odd[2] = (r1 + odd[3]) * root;
+        odd[3] = (odd[3] - r1) * root;
+        odd[4] = odd[5];
+        odd[5] = -r2;
+        odd[6] = (odd[7] - r3) * root;
+        odd[7] = -(odd[7] + r3) * root;
+        etc_fft_quarter(even);
+        etc_fft_quarter(odd);
+        ETC_UNROLL
+        for (int32_t j = 0; j < 8; j++) {
+            const EtcF *v = (((j % 2) != 0) ? odd : even) + (2 * (j / 2));
+            const float *t = w + (2 * j * p * s);
+            etc_fft_put(y + ((q + (j * s)) * z), v[0], v[1], etc_splat(t[0]), etc_splat(t[1]), re,
+                        j > 0);
+        }
+    }
+}
+
 /* Does the part of a step of odd radix r.  Results j and r - j are computed from the sums and
  * differences of elements k and r - k. */
 ETC_INLINE void etc_fft_odd(const float *x, float *y, const float *w, int64_t m, int64_t p,
@@ -272,7 +333,9 @@ ETC_OUTLINE void etc_fft_step(const float *x, float *y, const float *w, int64_t 
     for (int64_t p = 0; p < rest; p++) {
         const float *from = x + (p * s * z);
         float *to = y + (r * p * s * z);
-        if (r == 4) {
+        if (r == 8) {
+            etc_fft_eight(from, to, w, p, s, far, re);
+        } else if (r == 4) {
             if (p == 0) {
                 etc_fft_four(from, to, w, p, s, far, re, 0);
             } else {
@@ -476,18 +539,21 @@ ETC_INLINE void etc_fft_halves(const float *a, const float *b, EtcF by, EtcF *ev
 }
 
 /* Converts z, the transform of 2 m real numbers taken as m complex ones, to the half of their real
- * transform: m + 1 results at y.  `sign` multiplies the imaginary parts. */
+ * transform: m + 1 results at y, k and m - k at once.  `sign` multiplies the imaginary parts. */
 ETC_OUTLINE void etc_fft_unpack(const float *z, float *y, const float *turn, int64_t m, float sign)
 {
     const EtcF by = etc_splat(0.5f), is = etc_splat(sign);
-    for (int64_t k = 0; k <= m; k++) {
+    for (int64_t k = 0; k <= (m - k); k++) {
         EtcF e[2], o[2];
         const EtcF c = etc_splat(turn[2 * k]), s = etc_splat(turn[(2 * k) + 1]);
-        const float *a = z + (2 * ETC_LANES * (k % m)), *b = z + (2 * ETC_LANES * ((m - k) % m));
+        const float *a = z + (2 * ETC_LANES * k), *b = z + ((k > 0) ? (2 * ETC_LANES * (m - k)) : 0);
+        float *to = y + (2 * ETC_LANES * k), *far = y + (2 * ETC_LANES * (m - k));
         etc_fft_halves(a, b, by, e, o);
-        float *to = y + (2 * ETC_LANES * k); /* becomes e - i w o */
-        etc_storeu(to, e[0] + ((o[1] * c) + (o[0] * s)));
-        etc_storeu(to + ETC_LANES, (e[1] + ((o[1] * s) - (o[0] * c))) * is);
+        const EtcF tr = (o[1] * c) + (o[0] * s), ti = (o[1] * s) - (o[0] * c); /* -i w o */
+        etc_storeu(far, e[0] - tr);
+        etc_storeu(far + ETC_LANES, (ti - e[1]) * is);
+        etc_storeu(to, e[0] + tr);
+        etc_storeu(to + ETC_LANES, (e[1] + ti) * is);
     }
 }
 
