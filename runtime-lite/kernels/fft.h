@@ -460,6 +460,19 @@ ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, i
             etc_storeu(to + ((k + i) * ETC_LANES), t[i]);
         }
     }
+    for (; (step == 2) && (pair == 1) && ((k + ETC_LANES) < n); k += ETC_LANES) {
+        EtcF t[ETC_LANES];
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            const float *from = x + at[i] + (2 * k);
+            t[i] = etc_even(etc_loadu(from), etc_loadu(from + ETC_LANES));
+        }
+        etc_transpose(t);
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            etc_storeu(to + ((k + i) * ETC_LANES), t[i]);
+        }
+    }
     if ((step != pair) && (pair == 2) && (etc_fft_beside(at, 2) != 0)) {
         for (; k < (2 * n); k += 2) {
             const float *from = x + at[0] + ((k / 2) * step);
@@ -480,12 +493,23 @@ ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, i
     }
 }
 
+/* Writes the pairs of v, `step` floats apart. */
+ETC_INLINE void etc_fft_spread(EtcF v, float *y, int64_t step)
+{
+    float row[ETC_LANES];
+    etc_storeu(row, v);
+    for (int64_t k = 0; k < (ETC_LANES / 2); k++) {
+        y[k * step] = row[2 * k];
+        y[(k * step) + 1] = row[(2 * k) + 1];
+    }
+}
+
 /* Writes the first `lanes` lanes of the n elements at `from` into y. */
 ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t step, int64_t pair,
                                int64_t n, int64_t lanes, float *y)
 {
     int64_t k = 0;
-    for (; (step == pair) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {
+    for (; ((step == pair) || (pair == 2)) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {
         EtcF t[ETC_LANES];
         ETC_UNROLL
         for (int i = 0; i < ETC_LANES; i++) {
@@ -493,7 +517,11 @@ ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t ste
         }
         etc_transpose(t);
         for (int i = 0; i < lanes; i++) {
-            etc_storeu(y + at[i] + k, t[i]);
+            if (step == pair) {
+                etc_storeu(y + at[i] + k, t[i]);
+            } else {
+                etc_fft_spread(t[i], y + at[i] + ((k / 2) * step), step);
+            }
         }
     }
     if ((step != pair) && (pair == 1) && (lanes == ETC_LANES) && (etc_fft_beside(at, 1) != 0)) {
