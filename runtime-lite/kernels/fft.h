@@ -52,8 +52,8 @@ typedef struct EtcFftPlan {
  * A row that is transformed in a lane has at most 4096 elements; the largest radix is 31. */
 
 /* Sets the radices of the steps for length m.  Returns what is left of m: 1, unless m has a prime
- * factor above 31.  Few steps pass over the buffers less often, so 8 goes first; two steps of radix 4
- * take the place of one of 8 and one of 2. */
+ * factor above 31.  Few steps pass over the buffers less often, so 8 goes first; two steps of
+ * radix 4 take the place of one of 8 and one of 2. */
 ETC_INLINE int64_t etc_fft_radices(EtcFftLine *l, int64_t m)
 {
     int64_t rest = m;
@@ -493,6 +493,16 @@ ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, i
     }
 }
 
+/* Loads ETC_LANES vectors and transposes them: t[i] is what lane i has. */
+ETC_INLINE void etc_fft_turn(const float *from, EtcF *t)
+{
+    ETC_UNROLL
+    for (int i = 0; i < ETC_LANES; i++) {
+        t[i] = etc_loadu(from + (i * ETC_LANES));
+    }
+    etc_transpose(t);
+}
+
 /* Writes the pairs of v, `step` floats apart. */
 ETC_INLINE void etc_fft_spread(EtcF v, float *y, int64_t step)
 {
@@ -508,14 +518,22 @@ ETC_INLINE void etc_fft_spread(EtcF v, float *y, int64_t step)
 ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t step, int64_t pair,
                                int64_t n, int64_t lanes, float *y)
 {
+    enum { RUN = 4 }; /* vectors of a row written at once, as rows may share sets of the cache */
     int64_t k = 0;
+    for (; (step == pair) && ((k + (RUN * ETC_LANES)) <= (n * pair)); k += RUN * ETC_LANES) {
+        EtcF t[RUN][ETC_LANES];
+        for (int j = 0; j < RUN; j++) {
+            etc_fft_turn(from + ((k + (j * ETC_LANES)) * ETC_LANES), t[j]);
+        }
+        for (int i = 0; i < lanes; i++) {
+            for (int j = 0; j < RUN; j++) {
+                etc_storeu(y + at[i] + k + (j * ETC_LANES), t[j][i]);
+            }
+        }
+    }
     for (; ((step == pair) || (pair == 2)) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {
         EtcF t[ETC_LANES];
-        ETC_UNROLL
-        for (int i = 0; i < ETC_LANES; i++) {
-            t[i] = etc_loadu(from + ((k + i) * ETC_LANES));
-        }
-        etc_transpose(t);
+        etc_fft_turn(from + (k * ETC_LANES), t);
         for (int i = 0; i < lanes; i++) {
             if (step == pair) {
                 etc_storeu(y + at[i] + k, t[i]);
@@ -574,7 +592,8 @@ ETC_OUTLINE void etc_fft_unpack(const float *z, float *y, const float *turn, int
     for (int64_t k = 0; k <= (m - k); k++) {
         EtcF e[2], o[2];
         const EtcF c = etc_splat(turn[2 * k]), s = etc_splat(turn[(2 * k) + 1]);
-        const float *a = z + (2 * ETC_LANES * k), *b = z + ((k > 0) ? (2 * ETC_LANES * (m - k)) : 0);
+        const float *a = z + (2 * ETC_LANES * k);
+        const float *b = (k > 0) ? (z + (2 * ETC_LANES * (m - k))) : z;
         float *to = y + (2 * ETC_LANES * k), *far = y + (2 * ETC_LANES * (m - k));
         etc_fft_halves(a, b, by, e, o);
         const EtcF tr = (o[1] * c) + (o[0] * s), ti = (o[1] * s) - (o[0] * c); /* -i w o */
