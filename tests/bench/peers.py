@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares the speed of inference with other engines: our XNNPACK .pte and the official one in the official runtime,
-C that etc emits for this CPU, built with `cc -O3`, ONNX Runtime and OpenVINO at f32.
+C that etc emits for this CPU, built with `cc -O3`, ONNX Runtime and OpenVINO at f32. The engine "fast" is C of
+--math fast; it runs only if it is named.
 
     peers.py --etc build/etc --zoo ZOO --official DIR [--models NAME ...] [--threads 1,2] [--rounds N] [--work DIR]
-             [--engines official,etc,c,onnxruntime,openvino] [--cold ETC_XNN]
+             [--engines official,etc,c,fast,onnxruntime,openvino] [--cold ETC_XNN]
 
 ZOO contains models as export_zoo.py writes them, DIR their official XNNPACK files NAME.pte. Every contender runs
 alone in its own process, pinned to as many cores as it has threads. The contenders take turns, and each round
@@ -28,6 +29,7 @@ import time
 
 ENGINES = ["official", "etc", "c", "onnxruntime", "openvino"]
 PEERS = {"onnxruntime", "openvino"}
+IN_C = {"c": (), "fast": ("--math", "fast")}  # with the flags of emit-c
 SECONDS = 1.0
 
 
@@ -104,7 +106,7 @@ def child(engine, path, folder, threads):
     import numpy as np
     manifest, inputs, wanted = case(folder)
     inputs = [np.ascontiguousarray(x) for x in inputs]
-    call = run_c(path, inputs, wanted) if engine == "c" else {
+    call = run_c(path, inputs, wanted) if engine in IN_C else {
         "official": run_executorch, "etc": run_executorch, "onnxruntime": run_onnxruntime,
         "openvino": run_openvino}[engine](path, inputs, threads)
     got = call()
@@ -143,8 +145,10 @@ def files_of(name, a):
     if subprocess.run([a.etc, "compile", "-q", "--backend", "xnnpack", os.path.join(folder, "model.pt2"), "-o", ours],
                       check=False).returncode == 0:
         found["etc"] = ours
-    if "c" in a.engines and to_library(os.path.join(folder, "model.pt2"), os.path.join(a.work, name), a.etc):
-        found["c"] = os.path.join(a.work, name + ".so")
+    for engine in IN_C.keys() & set(a.engines):
+        stem = os.path.join(a.work, f"{name}_{engine}")
+        if to_library(os.path.join(folder, "model.pt2"), stem, a.etc, IN_C[engine]):
+            found[engine] = stem + ".so"
     official = os.path.join(a.official, name + ".pte")
     if os.path.exists(official):
         found["official"] = official
@@ -293,8 +297,9 @@ def main():
                                             for e in a.engines),
                   f"etc/official {r['etc'] / r['official']:.3f}" if "etc" in r and "official" in r else "", flush=True)
         print(f"{threads} threads: etc/official {ratio(rows, lambda r: r.get('official'))}; etc/the faster of the others",
-              ratio(rows, lambda r: min((r[e] for e in PEERS if e in r), default=None)), "; c/the fastest of all others",
-              ratio(rows, lambda r: min((t for e, t in r.items() if e != "c"), default=None), "c"))
+              ratio(rows, lambda r: min((r[e] for e in PEERS if e in r), default=None)), "; C/the fastest of all others:",
+              *(f"{c} " + ratio(rows, lambda r: min((t for e, t in r.items() if e not in IN_C), default=None), c)
+                for c in IN_C))
 
 
 if __name__ == "__main__":
