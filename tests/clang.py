@@ -3,6 +3,7 @@
 Reads BUILD's compile_commands.json, lets clang check each file with the same flags without writing code,
 and prints its messages.
 """
+import itertools
 import json
 import os
 import shlex
@@ -15,7 +16,7 @@ OUTPUTS = ("-o", "-MF", "-MQ")
 
 def check(entry):
     """Returns the messages of clang about one file."""
-    words = shlex.split(entry["command"])[1:]
+    words = list(itertools.dropwhile(lambda w: not w.startswith("-"), shlex.split(entry["command"])))
     words = [w for before, w in zip([""] + words, words) if not {before, w} & {*OUTPUTS, "-MD"}]
     # gcc has warnings that clang does not know; names of them are no fault.
     clang = ["clang", "-fsyntax-only", "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument", *words]
