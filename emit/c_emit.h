@@ -161,7 +161,6 @@ int status_of_guard(const Emit *e, int i);
 NameSet *c_scope(const Emit *e);
 extern const char *const c_own_names[]; /* variables that functions declare; ends with NULL */
 
-bool value_is_constant(const Value *v);             /* it is a state that no call writes */
 bool state_is_array(const Emit *e, const State *s); /* it has an array of its own */
 
 /* -- sizes and pointers: c_value.c --------------------------------------------------------- */

@@ -26,7 +26,7 @@ void function_dim(Function *f, Dim d)
 
 const char *function_pointer(Function *f, const Value *v)
 {
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         return part_of_constant(f, v, constant_name(f->e, v->state));
     f->is_read[v->index] = true;
     return f->name_of[v->index];
@@ -157,7 +157,7 @@ static Ports node_ports(Emit *e, const Node *n)
         c = concat_moves(e, n);
     for (int i = 0; i < n->n_in; i++) {
         bool *is_port = &e->is_port[n->in[i]->index];
-        if (value_is_constant(n->in[i]) || *is_port || (c.moves && !c.moves[i]))
+        if (value_is_fixed(n->in[i]) || *is_port || (c.moves && !c.moves[i]))
             continue;
         *is_port = true;
         p.in[p.n_in] = n->in[i];
@@ -425,7 +425,7 @@ bool emit_graph(Emit *e, const Graph *g, int indent)
 
 static void put_element(Emit *e, const Value *v)
 {
-    bool is_name = value_is_constant(v) || v->place.pool <= POOL_NONE || is_of_method(e, v);
+    bool is_name = value_is_fixed(v) || v->place.pool <= POOL_NONE || is_of_method(e, v);
     put(&e->run, is_name ? "" : "(");
     put_pointer(e, &e->run, v);
     put(&e->run, is_name ? "[i]" : ")[i]");

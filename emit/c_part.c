@@ -73,7 +73,7 @@ int part_axis(const Function *f, const Value *v)
 static bool keeps_type(const Node *n, const Value *v)
 {
     Access a = node_access(n);
-    return value_is_constant(v) &&
+    return value_is_fixed(v) &&
            (a == ACCESS_POINTWISE || a == ACCESS_PRODUCT || a == ACCESS_WINDOW);
 }
 
@@ -130,7 +130,7 @@ static bool has_blocks(Emit *e, const Node *n, int axis)
     const Value *y = n->out[0];
     return axis == y->type.rank - 1 && y->type.dtype == ETC_F32 && product_read(n, &p) &&
            !p.is_batch && p.alpha == 1 && p.beta == 1 && type_is_static(p.w->type) &&
-           value_is_constant(p.w) &&
+           value_is_fixed(p.w) &&
            weight_is_blocked(e, p.w, p.w->type.dim[p.is_rows ? 0 : 1].value);
 }
 
@@ -163,7 +163,7 @@ static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axi
 {
     if (axis < 0 || keeps_type(n, v))
         return true;
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         return is_first(v, axis) && !is_dense_only(n) && !p->merged;
     const bool is_dense = c_type_is_dense(e, v->type);
     if (p->merged > axis || (p->merged && !is_dense))
@@ -221,7 +221,7 @@ static bool need_operands(Emit *e, Parts *p, const Node *n)
             return false;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i];
-        const int inner = value_is_constant(v) ? AXIS_WHOLE : AXIS_AROUND;
+        const int inner = value_is_fixed(v) ? AXIS_WHOLE : AXIS_AROUND;
         const int k = axis >= 0 ? range_of(p, n, i, axis) : inner;
         if (k == AXIS_NONE || !fits(e, p, n, v, k) || !need(e, p, v, k, keeps_type(n, v)))
             return false;
@@ -263,7 +263,7 @@ static double work_of(const Emit *e, const Node *n, const Graph *body)
         all += (double)type_numel((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type);
     for (const Node *m = body ? body->first : n; m; m = body ? m->next : NULL) {
         for (int i = 0; body && i < m->n_in; i++)
-            all += value_is_constant(m->in[i]) ? (double)type_numel(m->in[i]->type) : 0;
+            all += value_is_fixed(m->in[i]) ? (double)type_numel(m->in[i]->type) : 0;
         if (node_moves(m) && !node_is_pointwise(m))
             all *= MOVE;
     }

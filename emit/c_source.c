@@ -564,7 +564,7 @@ static void count_operands(const Graph *g, int *n)
 {
     for (const Node *k = g->first; k; k = k->next) {
         for (int i = 0; i < k->n_in; i++)
-            if (k->in[i]->state && value_is_constant(k->in[i]))
+            if (value_is_fixed(k->in[i]))
                 n[k->in[i]->state->storage]++;
         for (const Graph *r = NULL; (r = region_next(k, r));)
             count_operands(r, n);

@@ -4,15 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool value_is_constant(const Value *v)
-{
-    return v->state && v->state->kind != ST_MUTABLE;
-}
-
 Type value_type(const Value *v)
 {
     Type t = v->type;
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         t.stride = NULL;
     return t;
 }
@@ -111,7 +106,7 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset)
 {
     if (v->place.pool == POOL_NONE || v->place.pool != of->place.pool)
         return false;
-    if (value_is_constant(v)) /* its bytes are in an array, even if it has the place of a result */
+    if (value_is_fixed(v)) /* its bytes are in an array, even if it has the place of a result */
         return false;
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
         return !offset && v->place.offset == of->place.offset;
@@ -195,7 +190,7 @@ static void put_result(Emit *e, Text *t, const Value *v)
 void put_pointer(Emit *e, Text *t, const Value *v)
 {
     int pool = v->place.pool;
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         put(t, "%s", constant_name(e, v->state));
     else if (pool == POOL_IN)
         put(t, "%s", e->in_name[v->place.offset]);

@@ -75,7 +75,7 @@ static bool is_same_view(const Value *in, const Value *out)
 
 static bool is_constant(const Scope *s, const Value *v)
 {
-    return s->buffer[v->index] || (v->state && v->state->kind != ST_MUTABLE);
+    return s->buffer[v->index] || value_is_fixed(v);
 }
 
 /* Returns whether a node is a view that needs no call, because its bytes lie in those of its input.

@@ -47,13 +47,9 @@ static int64_t n_known(const Node *n, int i)
 {
     double v;
     const Value *x = arg_value(n, i);
-    const State *s = x ? x->state : NULL;
     if (!x)
         return arg_number(n, i, &v);
-    return s && s->data && s->kind != ST_MUTABLE && !s->type.stride &&
-                   type_bytes(s->type) <= s->n_bytes
-               ? type_numel(s->type)
-               : 0;
+    return value_is_known(x) ? type_numel(x->type) : 0;
 }
 
 static double known(const Node *n, int i, int64_t k)

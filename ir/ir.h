@@ -227,6 +227,10 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
  * only after program_align(), which does so for all states. */
 void *state_elements(State *s);
 void program_align(Program *p);
+/* Return whether v is a state that no call writes, and whether its elements can be read, too: it is
+ * no blob, it has no strides, and all its bytes are at hand.  v may be NULL. */
+bool value_is_fixed(const Value *v);
+bool value_is_known(const Value *v);
 
 /* Makes a constant in the side file.  `data` has type_bytes(type) bytes and is not copied.  Its
  * name begins with `stem` and is unique. */

@@ -94,7 +94,7 @@ static bool may_cross(const Choice *c, const Value *v, int made)
     bool inside = made != NOBODY;
     for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++)
         inside = inside || reader(c, i) != NOBODY;
-    return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_is_from_constants(v);
+    return inside && !value_is_fixed(v) && !value_is_from_constants(v);
 }
 
 /* Adds two nodes for a value.  `in` is on the sink's side if any reader is, and `out` is on the

@@ -289,7 +289,7 @@ static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
 {
     QParams q;
     const Node *from = p->x->def;
-    if (!from || !qparams_read(from, &q) || !q.undoes || q.kind == Q_TOKEN || !value_is_const(q.x))
+    if (!from || !qparams_read(from, &q) || !q.undoes || q.kind == Q_TOKEN || !value_is_known(q.x))
         return NULL;
     int64_t axis[MAX_RANK];
     for (int i = 0; i < p->rank; i++)
@@ -419,8 +419,7 @@ static Value *roll_row(Rewrite *r, Node *n)
 static bool is_uniform(const Value *v, bool *truth)
 {
     int64_t count = type_is_static(v->type) ? type_numel(v->type) : 0;
-    if (!count || !value_is_const(v) || v->type.stride || v->state->n_bytes < count ||
-        v->type.dtype != ETC_BOOL)
+    if (!count || !value_is_known(v) || v->type.dtype != ETC_BOOL)
         return false;
     *truth = v->state->data[0] != 0;
     for (int64_t i = 1; i < count; i++)
@@ -546,9 +545,8 @@ static Value *all_in_order(Rewrite *r, Node *n)
 {
     Type x = arg_value(n, "self")->type, y = n->out[0]->type;
     const Value *at = arg_count(n, "indices") == 1 ? arg_list_value(n, "indices", 0) : NULL;
-    if (!at || x.rank != 1 || at->type.dtype != ETC_I64 || !value_is_const(at) || at->type.stride ||
-        !type_is_static(at->type) || !dim_equal(x.dim[0], DIM(type_numel(at->type))) ||
-        at->state->n_bytes < type_bytes(at->type))
+    if (!value_is_known(at) || x.rank != 1 || at->type.dtype != ETC_I64 ||
+        !dim_equal(x.dim[0], DIM(type_numel(at->type))))
         return NULL;
     const int64_t *index = state_elements(at->state);
     for (int64_t i = 0; i < x.dim[0].value; i++)

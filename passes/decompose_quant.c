@@ -12,7 +12,7 @@ static Value *flat(Rewrite *r, Node *n, Value *v)
 /* Returns whether v has constant zero points that are all 0, so that they can be left out. */
 static bool is_all_zero(const Value *v)
 {
-    if (!value_is_const(v) || v->type.stride)
+    if (!value_is_known(v))
         return false;
     for (int64_t i = 0; i < type_bytes(v->type); i++)
         if (v->state->data[i])

@@ -169,7 +169,7 @@ static Value *bytes_cast(const Node *n, int side)
 {
     const Node *cast = n->in[side]->def;
     Value *w = cast && cast->op == OP__TO_COPY ? first_operand(cast) : NULL;
-    return w && value_is_const(w) && w->type.dtype == ETC_I8 && w->type.rank == 2 && !w->type.stride ? w : NULL;
+    return value_is_known(w) && w->type.dtype == ETC_I8 && w->type.rank == 2 ? w : NULL;
 }
 
 /* Returns false if an error was reported. */
@@ -202,7 +202,7 @@ static bool read_points(const Node *n, Points *p, Arena *tmp)
 {
     QParams *q = &p->q;
     if (!qparams_read(n, q) || !q->undoes || q->kind == Q_TOKEN || (q->kind == Q_TENSOR && q->scales) ||
-        n->out[0]->type.dtype != ETC_F32 || !value_is_const(q->x) || q->x->type.stride || q->x->type.rank < 2 ||
+        n->out[0]->type.dtype != ETC_F32 || !value_is_known(q->x) || q->x->type.rank < 2 ||
         (q->dtype != ETC_U8 && q->dtype != ETC_I8))
         return false;
     const bool by_channel = q->kind == Q_CHANNEL;
@@ -213,7 +213,7 @@ static bool read_points(const Node *n, Points *p, Arena *tmp)
     p->zero = NEW(tmp, int64_t, p->n + 1);
     bool any = q->dtype == ETC_U8;
     const Value *z = q->zeros;
-    if (z && (!value_is_const(z) || z->type.stride || !dtype_is_int(z->type.dtype) || type_numel(z->type) != p->n))
+    if (z && (!value_is_known(z) || !dtype_is_int(z->type.dtype) || type_numel(z->type) != p->n))
         return false;
     const EtcTensor zeros = {.dtype = z ? z->type.dtype : ETC_I64, .data = z ? state_elements(z->state) : NULL};
     for (int64_t i = 0; i < p->n; i++) {
@@ -269,7 +269,7 @@ static float *move_zeros(Points *p, int64_t n, Arena *a)
 {
     const Value *s = p->q.scales;
     const int64_t middle = p->q.dtype == ETC_U8 ? 128 : 0;
-    if (s && (!value_is_const(s) || s->type.stride || type_numel(s->type) != p->n))
+    if (s && (!value_is_known(s) || type_numel(s->type) != p->n))
         return NULL;
     const EtcTensor scales = {.dtype = s ? s->type.dtype : ETC_F32, .data = s ? state_elements(s->state) : NULL};
     float *by = NEW(a, float, n + 1);

@@ -33,11 +33,8 @@ typedef struct Affine { /* y = x * factor + shift, per channel */
 
 const float *value_floats(const Value *v, int64_t n)
 {
-    if (!v || !value_is_const(v) || v->type.dtype != ETC_F32 || v->type.stride ||
-        !type_is_static(v->type) || (n >= 0 && type_numel(v->type) != n) ||
-        v->state->n_bytes < type_bytes(v->type))
-        return NULL;
-    return state_elements(v->state);
+    const bool ok = value_is_known(v) && v->type.dtype == ETC_F32 && (n < 0 || type_numel(v->type) == n);
+    return ok ? state_elements(v->state) : NULL;
 }
 
 /* Sets *a to the factor and the term of each channel.  Returns false if the norm's parameters

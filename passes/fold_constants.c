@@ -150,7 +150,7 @@ static bool is_foldable(const Node *n)
         node_reads_symbols(n) || widens(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
-        if (!value_is_const(n->in[i]) || n->in[i]->type.stride || !type_is_static(n->in[i]->type))
+        if (!value_is_known(n->in[i]))
             return false;
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i]->type.rank == SCALAR || n->out[i]->type.is_none ||

@@ -92,8 +92,7 @@ static bool read_number(const Node *n, int i, double *v)
     const Value *x = arg_value(n, i);
     if (!x)
         return arg_number(n, i, v);
-    if (!value_is_const(x) || !type_is_static(x->type) || type_numel(x->type) != 1 ||
-        x->state->n_bytes < type_bytes(x->type))
+    if (!value_is_known(x) || type_numel(x->type) != 1)
         return false;
     const void *at = state_elements(x->state);
     if (x->type.dtype == ETC_F16)

@@ -108,15 +108,10 @@ static bool read_channels(Fixed *f, const Value *v, int64_t n, double otherwise,
     *to = NEW(f->r.tmp, double, n);
     for (int64_t i = 0; i < n; i++)
         (*to)[i] = otherwise;
-    if (!v)
-        return true;
-    const Type t = v->type;
-    if (!value_is_const(v) || t.dtype != ETC_F32 || t.stride || !type_is_static(t) ||
-        type_numel(t) != n || v->state->n_bytes < type_bytes(t))
-        return false;
-    bool ok = true;
-    for (int64_t i = 0; ok && i < n; i++) {
-        (*to)[i] = ((const float *)state_elements(v->state))[i];
+    const float *from = value_floats(v, n);
+    bool ok = !v || from;
+    for (int64_t i = 0; v && ok && i < n; i++) {
+        (*to)[i] = from[i];
         ok = magnitude((*to)[i]) < 1e30; /* this is false for NaN too */
     }
     return ok;

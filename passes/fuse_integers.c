@@ -65,9 +65,7 @@ static Value *read_dequantize(const Value *v, QParams *p)
 /* Returns the bytes of a constant that is dense; else NULL. */
 static const void *const_data(const Value *v)
 {
-    bool ok = v && value_is_const(v) && !v->type.stride && type_is_static(v->type) &&
-              v->state->n_bytes >= type_bytes(v->type);
-    return ok ? state_elements(v->state) : NULL;
+    return value_is_known(v) ? state_elements(v->state) : NULL;
 }
 
 /* Returns element i of a constant of floats or integers. */
@@ -354,7 +352,7 @@ static bool read_operands(const Node *n, QParams *p)
     QParams other;
     for (int i = 0; i < n->n_in; i++) {
         const Value *x = read_dequantize(n->in[i], i ? &other : p);
-        if (!x || value_is_const(x) || (i && !qparams_equal(p, &other)))
+        if (!x || value_is_known(x) || (i && !qparams_equal(p, &other)))
             return false;
     }
     return n->n_in > 0;
@@ -472,7 +470,7 @@ static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
         return false;
     *m = (Mean){.node = n, .x = read_dequantize(first_operand(n), from),
                 .of = {.counts_pad = true}};
-    if (!m->x || value_is_const(m->x))
+    if (!m->x || value_is_known(m->x))
         return false;
     bool ok = n->op == OP_MEAN_DIM               ? read_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
@@ -676,7 +674,7 @@ static bool own_dequantize(Fuse *f, Node *n)
     QParams p;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i], *x = read_dequantize(v, &p);
-        if (!x || value_is_read_once(&f->u, v) || value_is_const(x))
+        if (!x || value_is_read_once(&f->u, v) || value_is_known(x))
             continue;
         Value *own = qparams_build(f->r.g, n, v->def->loc, x, &p, f->r.d);
         if (!own)

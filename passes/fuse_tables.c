@@ -24,8 +24,7 @@ typedef struct Table {
 
 static bool is_constant(const Value *v, EtcDtype t)
 {
-    return v && value_is_const(v) && v->type.dtype == t && !v->type.stride &&
-           type_is_static(v->type) && v->state->n_bytes >= type_bytes(v->type);
+    return value_is_known(v) && v->type.dtype == t;
 }
 
 static const Value *without_views(const Value *v)
@@ -228,7 +227,7 @@ static bool dequantize_rows(Rewrite *r, Node *n)
 {
     QParams q;
     const Node *of = first_operand(n)->def;
-    if (!of || !qparams_read(of, &q) || !q.undoes || !value_is_const(q.x) || of->out[0]->type.dtype != ETC_F32 ||
+    if (!of || !qparams_read(of, &q) || !q.undoes || !value_is_known(q.x) || of->out[0]->type.dtype != ETC_F32 ||
         q.kind == Q_TOKEN || (q.kind == Q_TENSOR && q.scales))
         return true;
     const bool by_rows = q.kind == Q_CHANNEL;

@@ -48,8 +48,7 @@ typedef struct Fuse {
 
 static bool is_kept(const Value *v, EtcDtype t)
 {
-    return v && value_is_const(v) && v->type.dtype == t && !v->type.stride &&
-           type_is_static(v->type) && v->state->n_bytes >= type_bytes(v->type);
+    return value_is_known(v) && v->type.dtype == t;
 }
 
 static bool is_whole(EtcDtype t)

@@ -63,8 +63,6 @@ bool *states_read(const Program *p, Arena *tmp); /* by index: some graph reads o
 /* Returns whether each result is one of the operand's floats or a constant: moves, max pools and
  * pads.  (The class `same_scale` also has operators that compute.) */
 bool node_keeps_floats(const Node *n);
-bool value_is_fixed(const Value *v); /* it is a state that no call writes */
-bool value_is_const(const Value *v); /* the same, and its bytes are available */
 /* Returns the n floats of a constant, or NULL if v is none or has another number; n -1: any
  * number. */
 const float *value_floats(const Value *v, int64_t n);

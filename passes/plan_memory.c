@@ -199,8 +199,7 @@ static void add_copied_inputs(const Plan *p, Blocks *b, Arena *tmp)
         end++;
     for (int i = 0; i < p->g->n_in; i++) {
         const Value *v = region_input(p->g->owner, i), *in = p->g->in[i];
-        bool is_const = v && v->state && v->state->kind != ST_MUTABLE;
-        if (!is_const || in->type.rank == SCALAR)
+        if (!value_is_fixed(v) || in->type.rank == SCALAR)
             continue;
         Block one = block_make(in->index, 0, end, round_up(type_bytes(in->type), PLAN_ALIGN), tmp);
         PUSH(tmp, b->item, b->n, one);

@@ -40,18 +40,12 @@ static Value *rounded_constant(const Round *s, const Value *v)
     return graph_state(s->g, program_const(p, name, v->state->fqn, v->type, to));
 }
 
-static bool is_plain_constant(const Value *v)
-{
-    return value_is_const(v) && !v->type.stride && type_is_static(v->type) &&
-           v->state->n_bytes >= type_bytes(v->type);
-}
-
 static Value *rounded(Round *s, Node *at, Value *v)
 {
     assert(v->index < s->n); /* no node that is still to be visited reads what was made here */
     Value **made = &s->rounded[v->index];
     if (!*made)
-        *made = is_plain_constant(v)
+        *made = value_is_known(v)
                     ? rounded_constant(s, v)
                     : node_result(build(s->g, at, at->loc, OP_ROUND_BFLOAT, s->d, "v", v));
     return *made;

@@ -126,7 +126,7 @@ static bool comes_back(const Value *v, const Permute *p, bool is_pointwise)
 {
     Type t = v->type;
     return t.rank >= 0 && t.rank <= p->rank &&
-           (value_is_const(v) || (is_pointwise && is_free(t, p)));
+           (value_is_known(v) || (is_pointwise && is_free(t, p)));
 }
 
 /* Returns an operand that is apart like the result of n would be, or NULL. */
@@ -162,7 +162,7 @@ static void note_node(Sink *s, const Node *n)
     Permute p;
     if (permute_read(n, &p)) {
         const Apart *x = operand_apart(s, p.x);
-        if (!(x && undoes(&p, &x->p)) && !value_is_const(p.x) && p.rank)
+        if (!(x && undoes(&p, &x->p)) && !value_is_known(p.x) && p.rank)
             note(s, n->out[0], &p)->is_start = true;
         return;
     }

@@ -91,8 +91,7 @@ static bool splits_last(const Value *y, const Node *view)
 static bool read_weights(const Node *n)
 {
     const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
-    return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
-           (!b || (value_is_fixed(b) && !b->type.stride && type_is_static(b->type)));
+    return value_is_fixed(w) && !w->type.stride && (!b || (value_is_fixed(b) && !b->type.stride));
 }
 
 static bool match(const Split *s, Node *n, Match *m)

@@ -57,11 +57,6 @@ static bool is_conv(const Cluster *c)
     return read_conv(c, &(Conv){0});
 }
 
-static bool is_weight(const Value *v)
-{
-    return v->state && v->state->kind != ST_MUTABLE;
-}
-
 /* Returns whether the cluster is a convolution, perhaps with a clamp, that exactly one node
  * reads. */
 static bool is_link(const Streams *s, const Cluster *c)
@@ -92,7 +87,7 @@ static int link_before(const Streams *s, int c)
 static int64_t bytes_of(const Value *v)
 {
     int64_t b = type_bytes(v->type), most = INT64_MAX / 64;
-    return is_weight(v) ? 0 : b < most ? b : most;
+    return value_is_fixed(v) ? 0 : b < most ? b : most;
 }
 
 static int64_t sum(int64_t a, int64_t b)

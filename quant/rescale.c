@@ -45,9 +45,7 @@ static bool is_read_once(const Annotation *a, const Value *v)
 /* Returns whether v has a multiple of n floats that only one node reads, or was made here. */
 static bool is_own(const Annotation *a, const Value *v, int64_t n)
 {
-    const State *s = v ? v->state : NULL;
-    return s && s->kind != ST_MUTABLE && s->data && !v->type.stride && v->type.dtype == ETC_F32 &&
-           type_is_static(v->type) && type_numel(v->type) % n == 0 &&
+    return value_is_known(v) && v->type.dtype == ETC_F32 && type_numel(v->type) % n == 0 &&
            (v->index >= a->n_values || is_read_once(a, v));
 }
 

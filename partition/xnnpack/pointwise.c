@@ -49,7 +49,7 @@ static bool may_be_last(const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->type.rank != n->out[0]->type.rank && type_numel(n->in[i]->type) != 1 &&
-            !xnn_is_constant(n->in[i]))
+            !value_is_known(n->in[i]))
             return false;
     return true;
 }

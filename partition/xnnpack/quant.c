@@ -35,7 +35,7 @@ static bool is_static_quantize(const Node *n, QParams *p)
 
 bool xnn_is_weight(const Value *v)
 {
-    return xnn_is_constant(v) || value_is_from_constants(v);
+    return value_is_known(v) || value_is_from_constants(v);
 }
 
 /* Weights as integers with scales.  They come from a dequantize, perhaps with a view after it, or
@@ -47,7 +47,7 @@ typedef struct Ints {
 
 static bool all_zero(const Value *v)
 {
-    if (!xnn_is_constant(v))
+    if (!value_is_known(v))
         return false;
     const int64_t n = type_bytes(v->type);
     for (int64_t i = 0; i < n; i++)
@@ -85,7 +85,7 @@ static bool read_ints(const Node *n, QParams *q)
     if (n->op != OP__TO_COPY && (!qparams_read(n, q) || !q->undoes))
         return false;
     if (n->op != OP__TO_COPY && q->kind == Q_CHANNEL)
-        return xnn_is_constant(q->scales) && (!q->zeros || all_zero(q->zeros));
+        return value_is_known(q->scales) && (!q->zeros || all_zero(q->zeros));
     if (n->op == OP__TO_COPY)
         *q = (QParams){.x = arg_value(n, "self"), .scale = 1};
     q->axis = -1;
@@ -101,7 +101,7 @@ static bool ints_of(const Value *v, Ints *out)
     *out = (Ints){.group = 0};
     n = view ? arg_value(view, "self")->def : n;
     if (!n || n->out[0]->type.dtype != ETC_F32 || !read_ints(n, &out->of) ||
-        !xnn_is_constant(q->x) || q->x->type.dtype != ETC_I8)
+        !value_is_known(q->x) || q->x->type.dtype != ETC_I8)
         return false;
     const Type from = n->out[0]->type;
     const bool is_whole = !view || type_equal(from, v->type);
@@ -568,7 +568,7 @@ static bool products_fit(const Node *n, const QParams *in, const QParams *to)
     Ints k;
     const Value *v = arg_value(n, "weight"), *bias = arg_value(n, "bias");
     if (!value_is_from_constants(v) || !ints_of(v, &k) || k.of.axis > 0 || k.group ||
-        (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
+        (bias && !value_is_known(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
         return false;
     int64_t count = k.of.axis < 0 ? 1 : v->type.dim[0].value;
     for (int64_t i = 0; i < count; i++)
