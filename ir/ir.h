@@ -444,9 +444,10 @@ typedef struct Uses {
     int n_values;  /* values from this index on were made later */
 } Uses;
 Uses graph_uses(const Graph *g, Arena *tmp);
-/* Returns whether one operand of one node reads v, and no output or update.  A value that was made
- * after graph_uses() does not count as read. */
-bool value_is_read_once(const Uses *u, const Value *v);
+/* Returns the node that reads v, if one operand of one node reads it, and no output or update; else
+ * NULL.  A value that was made after graph_uses() does not count as read. */
+Node *value_reader(const Uses *u, const Value *v);
+bool value_is_read_once(const Uses *u, const Value *v); /* it has such a reader */
 
 /* -- schemas ----------------------------------------------------------------------------- */
 

@@ -576,7 +576,7 @@ static bool look_softmax(Fuse *f, Node *n)
     QParams from, to;
     int64_t dim;
     Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
-    const Node *user = value_is_read_once(&f->u, v) ? f->u.user[f->u.first[v->index]] : NULL;
+    const Node *user = value_reader(&f->u, v);
     if (!x || (user && read_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
         return true;
     return put_softmax(f, n, n, x, from.scale, NULL, 1);

@@ -77,14 +77,10 @@ static bool read_packed(const Value *v, Packed *p)
 /* Returns the one reader of a value, behind copies; NULL: there are others. */
 static Node *only_reader(const Uses *u, const Value *v)
 {
-    for (;;) {
-        if (u->first[v->index + 1] - u->first[v->index] != 1 || u->escapes[v->index])
-            return NULL;
-        Node *n = u->user[u->first[v->index]];
-        if (!node_is_copy(n))
-            return n;
-        v = n->out[0];
-    }
+    Node *n = value_reader(u, v);
+    while (n && node_is_copy(n))
+        n = value_reader(u, n->out[0]);
+    return n;
 }
 
 /* Returns the view that merges the heads again, or NULL. */

@@ -66,8 +66,7 @@ static bool is_link(const Streams *s, const Cluster *c)
     Clamp clamp;
     const Value *v = c->last->out[0];
     return (c->n == 1 || (clamp_read(c->last, &clamp) && clamp.x == c->anchor->out[0])) &&
-           !s->uses->escapes[v->index] &&
-           s->uses->first[v->index + 1] - s->uses->first[v->index] == 1;
+           value_is_read_once(s->uses, v);
 }
 
 static int link_before(const Streams *s, int c)

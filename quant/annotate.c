@@ -236,19 +236,12 @@ static bool comes_of_integers(const Annotation *a, const Value *v)
     return p && v == v->def->out[0] && p->mode == MODE_STATIC && !p->tail;
 }
 
-static const Node *sole_user(const Annotation *a, const Value *v)
-{
-    const int at = a->uses.first[v->index];
-    return a->uses.first[v->index + 1] - at == 1 && !a->uses.escapes[v->index] ? a->uses.user[at]
-                                                                             : NULL;
-}
-
 /* Joins n with the clamp or activation function that is the only reader of its result.  The value
  * between them then needs no scale. */
 static void join(Annotation *a, const Node *n, unsigned spec)
 {
     NodePlan *p = plan_of(a, n), *next;
-    const Node *t = sole_user(a, n->out[0]);
+    const Node *t = value_reader(&a->uses, n->out[0]);
     const bool joins = t && t->n_out && ((spec & SPEC_CLAMP_JOINS && is_class(t, "clamp")) ||
                                          (spec & SPEC_CURVE_JOINS && is_class(t, "lut")) ||
                                          (spec & SPEC_SCALE_JOINS && is_scaling(t)));

@@ -217,7 +217,7 @@ static XNode *clamps_itself(Lower *w, const Value *v, uint32_t in)
 {
     XNode *from = x_producer(w, in);
     if (!from || !from->has_range || from->min != -INFINITY || from->max != INFINITY ||
-        w->uses.first[v->index + 1] - w->uses.first[v->index] != 1 || w->uses.escapes[v->index])
+        !value_is_read_once(&w->uses, v))
         return NULL;
     return from;
 }

@@ -550,13 +550,6 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 
 /* -- nodes in integers ----------------------------------------------------------------------- */
 
-static const Node *sole_user(const Lower *w, const Value *v)
-{
-    int at = w->uses.first[v->index];
-    return w->uses.first[v->index + 1] - at == 1 && !w->uses.escapes[v->index] ? w->uses.user[at]
-                                                                              : NULL;
-}
-
 static bool between(double v, double lo, double hi)
 {
     return v >= lo && v < hi;
@@ -635,11 +628,11 @@ bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out)
 {
     Clamp clamp;
     QParams to;
-    const Node *next = sole_user(w, n->out[0]);
+    const Node *next = value_reader(&w->uses, n->out[0]);
     *out = (XIntegers){0};
     if (next && may_clamp(n->op) && clamp_read(next, &clamp)) {
         out->clamp = next;
-        next = sole_user(w, next->out[0]);
+        next = value_reader(&w->uses, next->out[0]);
     }
     out->quantize = next;
     return is_static_quantize(next, &to) && fits(n, &to);
