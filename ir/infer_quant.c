@@ -55,15 +55,11 @@ static int64_t n_known(const Node *n, int i)
 static double known(const Node *n, int i, int64_t k)
 {
     double v = 0;
-    uint64_t bits; /* a constant of a textual program may be unaligned */
     const Value *x = arg_value(n, i);
-    if (!x) {
-        arg_number(n, i, &v);
-        return v;
-    }
-    size_t size = etc_dtype_size((int)x->type.dtype);
-    memcpy(&bits, x->state->data + (size_t)k * size, size);
-    return tensor_number(&(EtcTensor){.dtype = x->type.dtype, .data = &bits}, 0);
+    if (x)
+        return value_number(x, k);
+    arg_number(n, i, &v);
+    return v;
 }
 
 /* Checks that all known scales are finite and above 0. */

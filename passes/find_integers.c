@@ -215,9 +215,8 @@ static bool read_points(const Node *n, Points *p, Arena *tmp)
     const Value *z = q->zeros;
     if (z && (!value_is_known(z) || !dtype_is_int(z->type.dtype) || type_numel(z->type) != p->n))
         return false;
-    const EtcTensor zeros = {.dtype = z ? z->type.dtype : ETC_I64, .data = z ? state_elements(z->state) : NULL};
     for (int64_t i = 0; i < p->n; i++) {
-        p->zero[i] = z ? (int64_t)tensor_number(&zeros, i) : q->zero;
+        p->zero[i] = z ? (int64_t)value_number(z, i) : q->zero;
         any = any || p->zero[i];
     }
     return any;
@@ -271,11 +270,10 @@ static float *move_zeros(Points *p, int64_t n, Arena *a)
     const int64_t middle = p->q.dtype == ETC_U8 ? 128 : 0;
     if (s && (!value_is_known(s) || type_numel(s->type) != p->n))
         return NULL;
-    const EtcTensor scales = {.dtype = s ? s->type.dtype : ETC_F32, .data = s ? state_elements(s->state) : NULL};
     float *by = NEW(a, float, n + 1);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = p->n > 1 ? i : 0;
-        by[i] = (float)((double)(middle - p->zero[at]) * (s ? tensor_number(&scales, at) : p->q.scale));
+        by[i] = (float)((double)(middle - p->zero[at]) * (s ? value_number(s, at) : p->q.scale));
     }
     for (int64_t i = 0; i < p->n; i++)
         p->zero[i] = middle;

@@ -191,17 +191,6 @@ static int64_t growth(const Fold *f, const Node *n)
     return bytes;
 }
 
-static EtcTensor *tensor_of(State *s, Arena *tmp)
-{
-    EtcTensor *t = NEW(tmp, EtcTensor, 1);
-    *t = (EtcTensor){.data = state_elements(s), .dtype = s->type.dtype, .rank = s->type.rank,
-                     .dim = NEW(tmp, int32_t, s->type.rank + 1),
-                     .capacity = type_bytes(s->type), .is_static = 1};
-    for (int i = 0; i < s->type.rank; i++)
-        t->dim[i] = (int32_t)s->type.dim[i].value;
-    return t;
-}
-
 static void replace_by_state(Fold *f, Node *n, int i, State *s)
 {
     rewrite_value(&f->r, n->out[i], graph_state(f->r.g, s));
@@ -250,7 +239,7 @@ static void fold(Fold *f, Node *n)
     if (more > *f->left)
         return;
     for (int i = 0; i < n->n_in; i++)
-        in[i] = tensor_of(n->in[i]->state, f->r.tmp);
+        in[i] = eval_constant(n->in[i], f->r.tmp);
     if (!eval_node(n, in, symbol, p->arena, out, &f->quiet))
         return;
     *f->left -= more > 0 ? more : 0;

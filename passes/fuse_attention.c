@@ -22,6 +22,7 @@
  * if possible there are two, because backends take no others.  Each node is looked at once. */
 #include "passes/internal.h"
 #include "ir/backend.h"
+#include "ir/eval.h"
 #include "ir/session.h"
 #include <math.h>
 
@@ -92,16 +93,11 @@ static bool read_number(const Node *n, int i, double *v)
     const Value *x = arg_value(n, i);
     if (!x)
         return arg_number(n, i, v);
-    if (!value_is_known(x) || type_numel(x->type) != 1)
-        return false;
-    const void *at = state_elements(x->state);
-    if (x->type.dtype == ETC_F16)
-        *v = half_value(*(const uint16_t *)at);
-    else if (x->type.dtype == ETC_BF16)
-        *v = bfloat_value(*(const uint16_t *)at);
-    else if (x->type.dtype == ETC_F32)
-        *v = (double)*(const float *)at;
-    return x->type.dtype == ETC_F32 || dtype_is_half(x->type.dtype);
+    const bool ok = value_is_known(x) && type_numel(x->type) == 1 &&
+                    (x->type.dtype == ETC_F32 || dtype_is_half(x->type.dtype));
+    if (ok)
+        *v = value_number(x, 0);
+    return ok;
 }
 
 /* Reads x * number or x / number, and multiplies *factor by the factor. */

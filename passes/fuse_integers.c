@@ -62,19 +62,6 @@ static Value *read_dequantize(const Value *v, QParams *p)
     return v && v->def && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
 }
 
-/* Returns the bytes of a constant that is dense; else NULL. */
-static const void *const_data(const Value *v)
-{
-    return value_is_known(v) ? state_elements(v->state) : NULL;
-}
-
-/* Returns element i of a constant of floats or integers. */
-static double number_at(const Value *v, const void *data, int64_t i)
-{
-    const EtcTensor t = {.dtype = v->type.dtype, .data = (void *)(uintptr_t)data};
-    return tensor_number(&t, i);
-}
-
 /* -- weights --------------------------------------------------------------------------------- */
 
 typedef struct Weight {
@@ -100,14 +87,14 @@ static bool read_fixed(const Value *v, QParams *q)
 /* Sets *scale to the scale of channel i; false: its zero point is not 0, or they are not known. */
 static bool scale_of(const QParams *q, int64_t i, double *scale)
 {
-    const void *scales = const_data(q->scales), *zeros = const_data(q->zeros);
+    const Value *zeros = q->zeros;
     *scale = q->scale;
     if (!q->scales)
         return q->zero == 0;
-    if (!scales || (q->zeros && !zeros) || i >= type_numel(q->scales->type))
+    if (!value_is_known(q->scales) || (zeros && !value_is_known(zeros)) || i >= type_numel(q->scales->type))
         return false;
-    *scale = number_at(q->scales, scales, i);
-    return !zeros || (i < type_numel(q->zeros->type) && number_at(q->zeros, zeros, i) == 0);
+    *scale = value_number(q->scales, i);
+    return !zeros || (i < type_numel(zeros->type) && value_number(zeros, i) == 0);
 }
 
 /* Reads the weight of a product, [channels, ...] or where `by_columns` [k, channels].  False: it is
@@ -122,7 +109,7 @@ static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *
         return false;
     *w = (Weight){.v = q.x, .is_transposed = by_columns && !turned};
     int axis = w->is_transposed ? 1 : 0;
-    if ((q.kind == Q_CHANNEL && q.axis != axis) || q.dtype != ETC_I8 || !const_data(w->v) ||
+    if ((q.kind == Q_CHANNEL && q.axis != axis) || q.dtype != ETC_I8 || !value_is_known(w->v) ||
         w->v->type.rank < 2)
         return false;
     w->n = w->v->type.dim[axis].value;
@@ -144,7 +131,7 @@ static Value *constant(Fuse *f, const Weight *like, Type t, const char *what, vo
 /* Returns the weight with a row for each channel. */
 static Value *weight_rows(Fuse *f, const Weight *w)
 {
-    const int8_t *from = const_data(w->v);
+    const int8_t *from = state_elements(w->v->state);
     Program *p = f->r.g->program;
     if (!w->is_transposed)
         return graph_state(f->r.g, w->v->state);
@@ -160,7 +147,7 @@ static Value *channel_sums(Fuse *f, const Weight *w, const Value *rows)
 {
     Program *p = f->r.g->program;
     Dim dim = DIM(w->n);
-    const int8_t *at = const_data(rows);
+    const int8_t *at = state_elements(rows->state);
     int32_t *to = NEW(p->arena, int32_t, w->n);
     for (int64_t c = 0; c < w->n; c++)
         for (int64_t i = 0; i < w->k; i++)
@@ -216,15 +203,14 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
     if (v->type.dtype != ETC_F32 || v->type.rank != 1 || !dim_equal(v->type.dim[0], DIM(w->n)))
         return false;
     QParams q;
-    const void *data = read_fixed(v, &q) ? const_data(q.x) : NULL;
     double scale;
-    if (!data)
+    if (!read_fixed(v, &q) || !value_is_known(q.x))
         return true;
     float *to = NEW(f->r.g->program->arena, float, w->n);
     for (int64_t c = 0; c < w->n; c++) {
         if (!scale_of(&q, c, &scale))
             return true; /* it stays as it is */
-        to[c] = (float)number_at(q.x, data, c) * (float)scale;
+        to[c] = (float)value_number(q.x, c) * (float)scale;
     }
     *bias = constant(f, w, type_plain(v->type), "bias", to);
     return true;

@@ -15,6 +15,7 @@
  * Other look-ups in a constant that is dequantized look its integers up, and dequantize what they find.
  */
 #include "passes/internal.h"
+#include "ir/eval.h"
 
 typedef struct Table {
     const Value *q, *zero; /* zero may be NULL */
@@ -132,14 +133,6 @@ static Value *whole_table(Rewrite *r, const Table *t)
     return constant(r, t, "_table", ETC_I8, t->n, t->q->state->data);
 }
 
-static double zero_at(const Value *v, int64_t i)
-{
-    const void *p = state_elements(v->state);
-    return v->type.dtype == ETC_I8    ? ((const int8_t *)p)[i]
-           : v->type.dtype == ETC_I32 ? ((const int32_t *)p)[i]
-                                      : (double)((const int64_t *)p)[i];
-}
-
 /* Returns the zero points as floats, which the official kernels want.  NULL: all are 0, or they do
  * not fit. */
 static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
@@ -149,7 +142,7 @@ static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
     bool any = false;
     *fits = !t->zero || type_numel(t->zero->type) == n;
     for (int64_t i = 0; t->zero && *fits && i < n; i++) {
-        double v = zero_at(t->zero, i);
+        double v = value_number(t->zero, i);
         *fits = v >= -1024 && v <= 1024; /* q - zero is exact */
         to[i] = (float)v;
         any = any || v != 0;

@@ -58,11 +58,7 @@ static bool all_zero(const Value *v)
 
 static float scale_at(const Ints *k, int64_t i)
 {
-    const Value *v = k->of.scales;
-    if (!v)
-        return (float)k->of.scale;
-    const void *data = state_elements(v->state);
-    return v->type.dtype == ETC_F64 ? (float)((const double *)data)[i] : ((const float *)data)[i];
+    return (float)(k->of.scales ? value_number(k->of.scales, i) : k->of.scale);
 }
 
 /* Returns whether the runtime accepts the scales: they are positive and normal, those of groups in
@@ -314,15 +310,8 @@ const Value *x_before_dequantize(const Lower *w, const Value *v)
  * evaluated. */
 static EtcTensor *evaluated(Lower *w, const Value *v, Diag *d)
 {
-    if (v->state) {
-        EtcTensor *t = NEW(w->tmp, EtcTensor, 1);
-        *t = (EtcTensor){.data = state_elements(v->state), .dtype = v->type.dtype, .rank = v->type.rank,
-                         .dim = NEW(w->tmp, int32_t, v->type.rank + 1),
-                         .capacity = type_bytes(v->type), .is_static = 1, .is_const = 1};
-        for (int i = 0; i < v->type.rank; i++)
-            t->dim[i] = (int32_t)v->type.dim[i].value;
-        return t;
-    }
+    if (v->state)
+        return eval_constant(v, w->tmp);
     const Node *n = v->def;
     EtcTensor **in = NEW(w->tmp, EtcTensor *, n->n_in + 1);
     EtcTensor **out = NEW(w->tmp, EtcTensor *, n->n_out + 1);
