@@ -35,8 +35,8 @@ static bool is_full(const Node *n)
 /* Returns the node that fills v, a tensor of rank 0, with a number; NULL: none does. */
 static const Node *filling(const Value *v)
 {
-    return v->def && !v->type.rank && is_full(v->def) && arg_get(v->def, "fill_value").kind != ARG_VALUE ? v->def
-                                                                                                        : NULL;
+    const Node *n = v->type.rank ? NULL : v->def;
+    return n && is_full(n) && arg_get(n, "fill_value").kind != ARG_VALUE ? n : NULL;
 }
 
 /* Returns the number with which v is filled, if x computes with it to the same bits; NULL: it is
