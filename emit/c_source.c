@@ -507,7 +507,7 @@ static void put_updates(Emit *e)
     for (int i = 0; i < e->method->n_updates; i++) {
         const Value *to = e->method->update[i].target;
         Value at = *to;
-        at.place = to->state ? to->state->place : to->place;
+        at.place = value_place(to);
         put_move(e, e->method->update[i].value, &at, 4);
     }
 }

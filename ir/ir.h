@@ -231,6 +231,8 @@ void program_align(Program *p);
  * no blob, it has no strides, and all its bytes are at hand.  v may be NULL. */
 bool value_is_fixed(const Value *v);
 bool value_is_known(const Value *v);
+Place value_place(const Value *v); /* that of its state, if it stands for one */
+bool value_lies_within(const Value *inner, const Value *outer); /* its bytes are some of the other's */
 
 /* Makes a constant in the side file.  `data` has type_bytes(type) bytes and is not copied.  Its
  * name begins with `stem` and is unique. */
