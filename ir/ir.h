@@ -257,6 +257,9 @@ int graph_number(const Graph *g);
 const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the value that stands for s here; made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same; NULL: there is none yet */
+/* Makes a constant as program_const does, with the fqn of `like` and its name, which `part` follows.
+ * Returns the value that stands for it in g. */
+Value *graph_const_like(Graph *g, const State *like, const char *part, Type type, void *data);
 /* Returns all values by index, in `tmp`; NULL stands for those of removed nodes. */
 const Value **graph_values(const Graph *g, Arena *tmp);
 void graph_add_input(Graph *g, Value *v);

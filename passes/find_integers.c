@@ -104,9 +104,7 @@ static bool find_runs(Runs *r, int64_t row, int64_t all)
 
 static Value *constant(Rewrite *r, const Value *like, EtcDtype t, int rank, const Dim *dim, void *data)
 {
-    Program *p = r->g->program;
-    Type type = type_tensor(p, t, rank, dim);
-    return graph_state(r->g, program_const(p, like->state->name, like->state->fqn, type, data));
+    return graph_const_like(r->g, like->state, "", type_tensor(r->g->program, t, rank, dim), data);
 }
 
 /* Returns the weight as integers that are dequantized, with the sizes that it had. */

@@ -224,7 +224,7 @@ static bool fold_f8(Fold *f, Node *n)
     float *data = arena_bytes(p->arena, (size_t)type_bytes(t) + 1);
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)f8_value(from, s->data[i]);
-    Value *v = graph_state(f->r.g, program_const(p, s->name, s->fqn, t, (uint8_t *)data));
+    Value *v = graph_const_like(f->r.g, s, "", t, data);
     v = build_cast(&f->r, n, v, to);
     return v && rewrite_node(&f->r, n, v);
 }

@@ -121,13 +121,6 @@ static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *
     return w->k > 0 && w->k <= MOST_TERMS;
 }
 
-static Value *constant(Fuse *f, const Weight *like, Type t, const char *what, void *data)
-{
-    Program *p = f->r.g->program;
-    const char *name = arena_printf(p->arena, "%s_%s", like->v->state->name, what);
-    return graph_state(f->r.g, program_const(p, name, like->v->state->fqn, t, data));
-}
-
 /* Returns the weight with a row for each channel. */
 static Value *weight_rows(Fuse *f, const Weight *w)
 {
@@ -140,7 +133,7 @@ static Value *weight_rows(Fuse *f, const Weight *w)
         for (int64_t i = 0; i < w->k; i++)
             to[c * w->k + i] = from[i * w->n + c];
     Dim dim[2] = {DIM(w->n), DIM(w->k)};
-    return constant(f, w, type_tensor(p, ETC_I8, 2, dim), "rows", to);
+    return graph_const_like(f->r.g, w->v->state, "_rows", type_tensor(p, ETC_I8, 2, dim), to);
 }
 
 static Value *channel_sums(Fuse *f, const Weight *w, const Value *rows)
@@ -152,7 +145,7 @@ static Value *channel_sums(Fuse *f, const Weight *w, const Value *rows)
     for (int64_t c = 0; c < w->n; c++)
         for (int64_t i = 0; i < w->k; i++)
             to[c] += *at++;
-    return constant(f, w, type_tensor(p, ETC_I32, 1, &dim), "sums", to);
+    return graph_const_like(f->r.g, w->v->state, "_sums", type_tensor(p, ETC_I32, 1, &dim), to);
 }
 
 static Value *channel_scales(Fuse *f, const Weight *w, double by)
@@ -162,7 +155,7 @@ static Value *channel_scales(Fuse *f, const Weight *w, double by)
     float *to = NEW(p->arena, float, w->n);
     for (int64_t c = 0; c < w->n; c++)
         to[c] = (float)(by * w->scale[c]);
-    return constant(f, w, type_tensor(p, ETC_F32, 1, &dim), "scales", to);
+    return graph_const_like(f->r.g, w->v->state, "_scales", type_tensor(p, ETC_F32, 1, &dim), to);
 }
 
 /* -- operands -------------------------------------------------------------------------------- */
@@ -212,7 +205,7 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
             return true; /* it stays as it is */
         to[c] = (float)value_number(q.x, c) * (float)scale;
     }
-    *bias = constant(f, w, type_plain(v->type), "bias", to);
+    *bias = graph_const_like(f->r.g, w->v->state, "_bias", type_plain(v->type), to);
     return true;
 }
 

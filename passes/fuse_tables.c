@@ -99,11 +99,8 @@ static bool read_product(const Node *n, Table *t)
 static Value *constant(Rewrite *r, const Table *t, const char *part, EtcDtype dtype,
                        int64_t columns, void *data)
 {
-    Program *p = r->g->program;
-    const State *s = t->q->state;
     const Dim dim[2] = {DIM(t->rows), DIM(columns)};
-    return graph_state(r->g, program_const(p, arena_printf(p->arena, "%s%s", s->name, part), s->fqn,
-                                           type_tensor(p, dtype, 2, dim), data));
+    return graph_const_like(r->g, t->q->state, part, type_tensor(r->g->program, dtype, 2, dim), data);
 }
 
 static bool fits_4_bits(const Table *t)

@@ -208,11 +208,9 @@ static int64_t place(int64_t rows, int64_t column, int64_t row)
 static Value *constant(Fuse *f, const Matrix *m, const char *part, EtcDtype t, int64_t rows,
                        void *data)
 {
-    Program *p = f->r.g->program;
-    const State *s = m->kept.q->state;
     const Dim dim[3] = {DIM(blocks_of_columns(m)), DIM(rows), DIM(ETC_PACKED_COLUMNS)};
-    const char *name = arena_printf(p->arena, "%s%s", s->name, part);
-    return graph_state(f->r.g, program_const(p, name, s->fqn, type_tensor(p, t, 3, dim), data));
+    const Type type = type_tensor(f->r.g->program, t, 3, dim);
+    return graph_const_like(f->r.g, m->kept.q->state, part, type, data);
 }
 
 static int64_t room(const Matrix *m, int64_t rows)

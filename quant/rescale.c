@@ -235,9 +235,8 @@ static void replace(const Node *n, int arg, float *data)
 {
     const Value *v = arg_value(n, arg);
     Graph *g = n->graph;
-    State *s = program_const(g->program, v->state->name, v->state->fqn, v->type, data);
     assert(v && v->state);
-    node_set_in((Node *)n, n->arg[arg].slot, graph_state(g, s));
+    node_set_in((Node *)n, n->arg[arg].slot, graph_const_like(g, v->state, "", v->type, data));
 }
 
 static void divide(const Chain *c, int arg, const float *s)
