@@ -47,19 +47,16 @@ static int64_t least_of(EtcDtype t)
     return t == ETC_U8 ? 0 : -128;
 }
 
-/* Reads a quantize or dequantize per tensor by numbers.  Its scale is far from the ends of float,
- * so that scaling there and back is exact, and its zero point is within the dtype. */
-static bool read_points(const Node *n, bool undoes, QParams *p)
+bool read_byte_points(const Node *n, bool undoes, QParams *p)
 {
-    return qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
+    return n && qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
            is_byte(p->dtype) && p->scale > 1e-30 && p->scale < 1e30 &&
            p->zero >= least_of(p->dtype) && p->zero <= least_of(p->dtype) + 255;
 }
 
-/* Returns x if v is dequantize(x) to floats, per tensor by numbers; else NULL. */
-static Value *read_dequantize(const Value *v, QParams *p)
+Value *read_dequantize(const Value *v, QParams *p)
 {
-    return v && v->def && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
+    return v && v->type.dtype == ETC_F32 && read_byte_points(v->def, true, p) ? p->x : NULL;
 }
 
 /* -- weights --------------------------------------------------------------------------------- */
@@ -556,7 +553,7 @@ static bool look_softmax(Fuse *f, Node *n)
     int64_t dim;
     Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
     const Node *user = value_reader(&f->u, v);
-    if (!x || (user && read_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
+    if (!x || (user && read_byte_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
         return true;
     return put_softmax(f, n, n, x, from.scale, NULL, 1);
 }
@@ -576,7 +573,7 @@ static bool look_quantize(Fuse *f, Node *n, const Value *given)
 {
     QParams to, from;
     Mean mean;
-    if (!read_points(n, false, &to) || to.x->type.dtype != ETC_F32)
+    if (!read_byte_points(n, false, &to) || to.x->type.dtype != ETC_F32)
         return true;
     Node *product = product_of(to.x);
     if (product && value_is_read_once(&f->u, given))
@@ -637,7 +634,7 @@ static bool look_range(Fuse *f, Node *n)
 {
     QParams to, from;
     Clamp c;
-    if (!read_points(n, false, &to) || !is_whole(&to) || !to.x->def ||
+    if (!read_byte_points(n, false, &to) || !is_whole(&to) || !to.x->def ||
         !value_is_read_once(&f->u, to.x) || !read_clamp(to.x->def, &c) || !value_is_read_once(&f->u, c.x))
         return true;
     Value *y = read_dequantize(c.x, &from);

@@ -91,6 +91,12 @@ Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t); /* x itself if it
 /* Builds a linear or convolution like n with these weights.  The bias b may be NULL. */
 Value *build_weighted(Rewrite *r, Node *n, Value *w, Value *b);
 
+/* fuse_integers.c: reads a quantize, or a dequantize if `undoes`, of bytes per tensor by numbers.  Its
+ * scale is far from the ends of float, so that scaling there and back is exact, and its zero point is
+ * within the dtype.  n may be NULL. */
+bool read_byte_points(const Node *n, bool undoes, QParams *p);
+Value *read_dequantize(const Value *v, QParams *p); /* x if v is dequantize(x) in f32; else NULL */
+
 /* composite_data.c: returns the operator that does with a tensor and a number what `op` does
  * with two tensors; the number is the left or the right operand.  OP_NONE: there is none. */
 OpId number_row(OpId op, bool is_left);
