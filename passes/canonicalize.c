@@ -9,11 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_one(Dim d)
-{
-    return dim_equal(d, DIM(1));
-}
-
 /* -- numbers ------------------------------------------------------------------------------- */
 
 static bool is_literal(const Arg *a)
@@ -249,7 +244,7 @@ static Value *select_of(Rewrite *r, Node *n, const Node *def)
     Slice s;
     Type x = n->out[0]->type;
     if (!def || !slice_read(def, &s) || s.start.expr || s.x->type.rank != x.rank + 1 ||
-        !is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
+        !dim_is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
         !dims_equal(s.x->type.dim + s.axis + 1, x.dim + s.axis, x.rank - s.axis))
         return NULL;
     return select_build(r->g, n, n->loc, s.x, s.axis, s.start, r->d);
@@ -349,7 +344,7 @@ static Value *plain_permute(Rewrite *r, Node *n)
         return NULL;
     merge_permutes(n, &p);
     for (int i = 0, last = -1; i < p.rank; i++) {
-        if (is_one(p.x->type.dim[p.axis[i]]))
+        if (dim_is_one(p.x->type.dim[p.axis[i]]))
             continue;
         if (p.axis[i] < last)
             return permuted_integers(r, n, &p);
@@ -363,7 +358,7 @@ static Value *select_only(Rewrite *r, Node *n)
 {
     int64_t axis;
     Type x = arg_value(n, "self")->type, y = n->out[0]->type;
-    if (!arg_int(n, "dim", &axis) || !is_one(x.dim[axis]))
+    if (!arg_int(n, "dim", &axis) || !dim_is_one(x.dim[axis]))
         return NULL;
     return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
 }

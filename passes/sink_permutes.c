@@ -50,11 +50,6 @@ static Apart *set_of(const Sink *s, Apart *a)
     return s->apart[a->set];
 }
 
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
-}
-
 /* Returns whether permuting t's axes back moves only axes of size 1. */
 static bool is_free(Type t, const Permute *p)
 {
@@ -64,7 +59,7 @@ static bool is_free(Type t, const Permute *p)
         back[p->axis[i]] = i;
     for (int i = 0; i < p->rank; i++) {
         int axis = (int)back[i] - pad;
-        if (axis < 0 || is_one(t.dim[axis]))
+        if (axis < 0 || dim_is_one(t.dim[axis]))
             continue;
         if (axis < last)
             return false;
