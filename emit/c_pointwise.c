@@ -335,11 +335,6 @@ static void find_operands(Loop *l, const bool *skip)
             add_operand(l, seen, skip, m, m->in[i]);
 }
 
-bool dtype_has_c(EtcDtype t)
-{
-    return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
-}
-
 /* Returns whether the loop only copies elements of type f16 or bf16.  They are integers here. */
 static bool only_moves_halves(const Loop *l, const bool *skip, const Value *root)
 {

@@ -1,5 +1,6 @@
 /* c_value.c -- prints sizes and addresses of values as C. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,20 +85,20 @@ void type_strides(Emit *e, Type t, Dim *stride)
     }
 }
 
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
-}
-
 bool c_type_is_dense(Emit *e, Type t)
 {
     Dim next = DIM(1);
     for (int i = t.rank - 1; t.stride && i >= 0; i--) {
-        if (!is_one(t.dim[i]) && !dim_equal(t.stride[i], next))
+        if (!dim_is_one(t.dim[i]) && !dim_equal(t.stride[i], next))
             return false;
         next = dim_mul(e->method->program, next, t.dim[i]);
     }
     return true;
+}
+
+bool dtype_has_c(EtcDtype t)
+{
+    return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
 }
 
 /* -- addresses ----------------------------------------------------------------------------- */
@@ -111,6 +112,18 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset)
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
         return !offset && v->place.offset == of->place.offset;
     return v->place.offset == of->place.offset + offset;
+}
+
+Memory *memory_of(const Emit *e, Place at)
+{
+    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
+    return &e->memory[e->p->session->ram.n > 0 ? at.pool - 1 : 0];
+}
+
+int64_t memory_offset(const Emit *e, Place at)
+{
+    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
+    return e->pool_base[at.pool] + at.offset;
 }
 
 /* Returns whether two states are one array, as tied weights are: they have the same bytes, dtype
