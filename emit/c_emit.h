@@ -342,9 +342,9 @@ void put_memory_macros(Emit *e, Text *t);
 void put_memory_needs(Emit *e, Text *t);                   /* the table in the first comment */
 void put_memory_comment(Emit *e, Text *t, const Value *v); /* the place of a shared port */
 
-/* c_stack.c, if gcc compiles the file.  stack_below: what functions take below NAME_run; -1: it is
- * unknown.  stack_with: what NAME_run takes then, when all functions are printed; 0: it is unknown.
- * stack_bytes: the most that NAME_run takes. */
+/* Estimate the stack of the file if gcc compiles it: c_stack.c.  stack_below returns the bytes that
+ * functions take below NAME_run, or -1; stack_with those that NAME_run takes too, once all functions are
+ * printed, or 0; stack_bytes the most that NAME_run takes.  -1 and 0 mean that they are unknown. */
 int stack_below(const Emit *e, const char *functions);
 int stack_with(const Emit *e, int below);
 int stack_bytes(const Emit *e);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Elements are computed in whole vectors; in vectors of which only one lane is used, if an
- * operand has another dtype; in double; in 64 bits that wrap. */
+/* A loop computes whole vectors; or one lane of each vector, if an operand has another dtype; or
+ * doubles; or integers of 64 bits that wrap. */
 typedef enum Kind { VECTORS, LANES, DOUBLES, INTEGERS } Kind;
 
 typedef struct Loop {

@@ -191,7 +191,7 @@ static void put_planned(Emit *e, Text *t, const Value *v)
         put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);
 }
 
-/* Where a result will lie there may be an intermediate value of another dtype before. */
+/* Prints the place of a result.  An intermediate value of another dtype may lie there before it. */
 static void put_result(Emit *e, Text *t, const Value *v)
 {
     const int at = (int)v->place.offset;

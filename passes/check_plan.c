@@ -27,8 +27,8 @@ typedef struct Cut {
 
 enum { MIXED = -1 };
 
-/* Contents that belong to several values: those of the segments from `first` on when it was
- * made. */
+/* The contents of a value whose bytes belong to several values: segment first + i held holds[i] when
+ * this was made. */
 typedef struct Mix {
     const int *holds;
     int first;
@@ -634,8 +634,8 @@ bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
 
 /* -- the report -------------------------------------------------------------------------------- */
 
-/* Values in use, and the bytes of pools that they cover: each once, whichever values lie there, and
- * in units of PLAN_ALIGN. */
+/* The bytes of pools that live values cover, in units of PLAN_ALIGN.  A byte counts once, even if
+ * several values lie there. */
 typedef struct Live {
     const Check *c;
     int *covered; /* by segment: values there */

@@ -198,8 +198,8 @@ static EtcDtype dtype_of_range(int64_t lo, int64_t hi)
                                                 : ETC_I32;
 }
 
-/* Quantizes x, or undoes that, as op says.  scale and zero are NULL where n has them as plain
- * numbers. */
+/* Builds `op`, a quantize or a dequantize, of x.  scale and zero are NULL if they are numbers of n
+ * itself. */
 static Node *affine_step(Rewrite *r, Node *n, OpId op, Value *x, Value *scale, Value *zero)
 {
     int64_t lo = 0, hi = 0;

@@ -189,7 +189,7 @@ static bool join_scales(Rewrite *r, Node *n)
 
 /* -- zero points ------------------------------------------------------------------------------- */
 
-/* Integers of a constant with zero points, n of them: element e has number e / inner % n. */
+/* A constant of integers with n zero points.  That of element e is zero[e / inner % n]. */
 typedef struct Points {
     QParams q;
     int64_t n, inner, *zero;

@@ -28,7 +28,7 @@
 
 enum { MAX_LEVELS = 12, MAX_BATCH = 4 };
 
-/* Batch axes that the scores are seen under somewhere. */
+/* The batch axes of the scores in one of the views of the model. */
 typedef struct Level {
     const Dim *dim;
     int rank;
