@@ -78,22 +78,16 @@ static void put_line(const Chart *c, int64_t bytes, const char *class, const cha
 
 /* -- values ------------------------------------------------------------------------------------ */
 
-static Place place_of(const Value *v)
-{
-    return v->state ? v->state->place : v->place;
-}
-
 static bool is_drawn(const Value *v)
 {
-    return place_of(v).pool > 0 && v->type.rank != SCALAR && !v->type.is_none;
+    return value_place(v).pool > 0 && v->type.rank != SCALAR && !v->type.is_none;
 }
 
 static bool is_view(const Node *n)
 {
     const Value *x = first_operand(n), *y = n->n_out == 1 ? n->out[0] : NULL;
     return x && y && op_info[n->op].flags & VIEW && is_drawn(x) && is_drawn(y) &&
-           place_of(y).offset >= place_of(x).offset &&
-           place_of(y).offset + type_bytes(y->type) <= place_of(x).offset + type_bytes(x->type);
+           value_lies_within(y, x);
 }
 
 static void put_value(const Chart *c, const Value *v, int colour, int from, int to)
@@ -101,10 +95,10 @@ static void put_value(const Chart *c, const Value *v, int colour, int from, int 
     static const char *const fill[] = {"#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#76b7b2",
                                        "#edc948", "#b07aa1", "#ff9da7", "#9c755f", "#86bcb6",
                                        "#d37295", "#8cd17d"};
-    int64_t lo = place_of(v).offset, bytes = type_bytes(v->type);
+    int64_t lo = value_place(v).offset, bytes = type_bytes(v->type);
     if (!is_drawn(v) || !bytes)
         return;
-    for (int i = 0; i < place_of(v).pool - 1; i++) /* banks are drawn one above the other */
+    for (int i = 0; i < value_place(v).pool - 1; i++) /* banks are drawn one above the other */
         lo += c->g->pool[i];
     double x = x_of(c, from), y = y_of(c, lo + bytes);
     fprintf(c->f,

@@ -55,7 +55,7 @@ static void add_layer(Layers *l, const Node *n, const char *where, double second
     Layer x = {.loc = n->loc, .op = node_target(n), .where = where, .seconds = seconds,
                .at = l->n};
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i]->state && n->in[i]->state->kind != ST_MUTABLE)
+        if (value_is_fixed(n->in[i]))
             x.weights += type_bytes(n->in[i]->type);
     for (int i = 0; i < n->n_out; i++)
         x.results += n->out[i]->type.is_none ? 0 : type_bytes(n->out[i]->type);

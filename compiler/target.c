@@ -147,13 +147,11 @@ static bool seen_before(const PteMethod *m, int method, int op)
     return false;
 }
 
-/* Returns whether the node is a view that lies where its operand does, so that nothing calls it. */
+/* Returns whether the node is a view that lies in the bytes of its operand, so that nothing calls it. */
 static bool is_in_place(const Node *n)
 {
     const Value *x = first_operand(n), *y = n->n_out == 1 ? n->out[0] : NULL;
-    return op_info[n->op].flags & VIEW && x && y && type_is_static(y->type) &&
-           y->place.pool > 0 && x->place.pool == y->place.pool &&
-           x->place.offset == y->place.offset;
+    return op_info[n->op].flags & VIEW && x && y && type_is_static(y->type) && value_lies_within(y, x);
 }
 
 /* Warns if only runtime-lite has the kernel of the node.  `seen` has the operators that were

@@ -7,64 +7,15 @@
 
 /* -- shared ---------------------------------------------------------------------------------- */
 
-Dim size_of(const Value *v, int i)
-{
-    const int axis = i < 0 ? v->type.rank + i : i;
-    assert(axis >= 0 && axis < v->type.rank);
-    return v->type.dim[axis];
-}
-
 static bool is_f32(const Value *v)
 {
     return v->type.dtype == ETC_F32;
-}
-
-bool check_tensors(Function *f, const Node *n, int from)
-{
-    for (int i = 0; i < n->n_in + 1; i++) {
-        const Value *v = i < n->n_in ? n->in[i] : n->out[0];
-        Type t = value_type(v), rest = t;
-        if (!is_f32(v))
-            return function_refuse(f, n, "has C for float32 only");
-        if (t.stride && t.rank >= from) {
-            rest.rank -= from;
-            rest.dim += from;
-            rest.stride += from;
-        }
-        if (!c_type_is_dense(f->e, rest))
-            return function_refuse(f, n, "expects a dense tensor here");
-    }
-    return true;
-}
-
-void put_field(Function *f, Dim d, bool is_last)
-{
-    function_dim(f, d);
-    put(&f->body, is_last ? "" : ", ");
-}
-
-void put_fields(Function *f, const Dim *d, int n)
-{
-    for (int i = 0; i < n; i++)
-        put_field(f, d[i], false);
 }
 
 static Dim leading(Function *f, const Value *v, int keep)
 {
     assert(keep <= v->type.rank);
     return c_dims_product(f->e, v->type.dim, v->type.rank - keep);
-}
-
-const char *array_or_null(Function *f, const Value *v)
-{
-    return v ? function_pointer(f, v) : "NULL";
-}
-
-void put_clamp(Function *f, Clamp clamp)
-{
-    put_float(&f->body, (float)clamp.lo);
-    put(&f->body, ", ");
-    put_float(&f->body, (float)clamp.hi);
 }
 
 /* -- batches with gaps ----------------------------------------------------------------------- */
@@ -480,13 +431,6 @@ static bool emit_byte_pool(Function *f, const Node *n, const Pool *w)
     put(&f->body, "    etc_max_pool_i8(%s, %s, %d, &g);\n", function_pointer(f, x),
         f->name_of[y->index], x->type.dtype == ETC_I8);
     return true;
-}
-
-int small_int(const Node *n, const char *name)
-{
-    int64_t v = 0;
-    arg_int(n, name, &v);
-    return (int)v;
 }
 
 bool emit_integer_pool(Function *f, const Node *n, Clamp clamp)

@@ -18,17 +18,12 @@ static Dim axis_size(const Value *v, int from_last)
     return from_last < v->type.rank ? v->type.dim[v->type.rank - 1 - from_last] : DIM(1);
 }
 
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
-}
-
 /* Returns the stride of operand k along an axis that is counted from the last one.  The stride
  * of an axis of size 1 is 0. */
 static Dim step_of(const Heads *h, int k, int from_last)
 {
     const Type t = h->v[k]->type;
-    return from_last >= t.rank || is_one(axis_size(h->v[k], from_last))
+    return from_last >= t.rank || dim_is_one(axis_size(h->v[k], from_last))
                ? DIM(0)
                : h->stride[k][t.rank - 1 - from_last];
 }
@@ -60,13 +55,13 @@ static bool check_operand(Function *f, const Node *n, const Heads *h, int k)
     if (!is_mask && v->type.rank < 2)
         return function_refuse(f, n, "expects two axes at least");
     Dim column = step_of(h, k, 0);
-    if (!is_one(column) && !is_one(axis_size(v, 0)))
+    if (!dim_is_one(column) && !dim_is_one(axis_size(v, 0)))
         return function_refuse(f, n, "expects neighbouring columns in attention");
     for (int i = 2; i < v->type.rank; i++) {
         Dim size = axis_size(v, i), want = axis_size(h->v[Y], i);
         bool shares = i == 2 && (k == K || k == V) && h->groups > 1;
         if (shares ? size.expr || size.value * h->groups != want.value
-                   : !is_one(size) && !dim_equal(size, want))
+                   : !dim_is_one(size) && !dim_equal(size, want))
             return function_refuse(f, n, "expects batch axes that broadcast");
     }
     return v->type.rank <= h->v[Y]->type.rank ||

@@ -148,7 +148,7 @@ typedef struct Emit {
 bool port_is_tensor(const Value *v); /* a tensor or a number; no input whose value is fixed */
 bool port_is_shared(const Emit *e, const Value *v); /* a tensor that lies in the arena or a bank */
 bool port_is_parameter(const Emit *e, const Value *v); /* NAME_run has a parameter for it */
-/* The memory of a place in a pool, and the bytes from the start of the memory. */
+/* The memory of a place in a pool, and the bytes from the start of the memory: c_value.c. */
 Memory *memory_of(const Emit *e, Place at);
 int64_t memory_offset(const Emit *e, Place at);
 /* "(uint8_t *)arena + 64" */
@@ -157,11 +157,16 @@ const char *memory_address(const Emit *e, const Memory *m, int64_t at);
 int status_of_symbol(const Emit *e, int i);
 int status_of_guard(const Emit *e, int i);
 
-/* Makes a set that contains the names of the file's functions. */
-NameSet *c_scope(const Emit *e);
+/* -- what printers of operators share: c_function.c ------------------------------------------ */
+
+/* Return whether files for CPUs with wider vectors are written, and the one for t.  The function that
+ * chooses one of them is in the compiler's library, which a freestanding file may have to do without. */
+bool has_variants(const Emit *e);
+bool is_variant(const Emit *e, const Target *t);
+void take_names(const Emit *e, NameSet *names); /* those of a model's functions and of --ops */
+NameSet *c_scope(const Emit *e);                /* makes a set that contains these */
 extern const char *const c_own_names[]; /* variables that functions declare; ends with NULL */
 
-bool value_is_constant(const Value *v);             /* it is a state that no call writes */
 bool state_is_array(const Emit *e, const State *s); /* it has an array of its own */
 
 /* -- sizes and pointers: c_value.c --------------------------------------------------------- */
@@ -279,7 +284,7 @@ typedef struct ConcatMoves {
 } ConcatMoves;
 
 ConcatMoves concat_moves(Emit *e, const Node *n);
-/* c_anchor.c: checks the operands of a core, which takes dense float tensors; along the first
+/* c_function.c: checks the operands of a core, which takes dense float tensors; along the first
  * `from` axes they may have gaps.  Reports what is wrong. */
 bool check_tensors(Function *f, const Node *n, int from);
 Dim size_of(const Value *v, int i); /* of axis i; a negative i counts from the end */
@@ -290,7 +295,7 @@ void put_fields(Function *f, const Dim *d, int n);
 void put_clamp(Function *f, Clamp clamp);                       /* "lo, hi" */
 /* Prints EtcConv g, without a clamp.  *weights becomes the expression of the weights of integers. */
 bool put_conv_geometry(Function *f, const Node *n, Conv *c, const char **weights);
-const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d": c_move.c */
+const char *offset_by(Function *f, const char *pointer, Dim d); /* "pointer + d" */
 
 /* -- doubles and integers, for which there are no cores: c_wide.c ---------------------------- */
 
@@ -337,9 +342,9 @@ void put_memory_macros(Emit *e, Text *t);
 void put_memory_needs(Emit *e, Text *t);                   /* the table in the first comment */
 void put_memory_comment(Emit *e, Text *t, const Value *v); /* the place of a shared port */
 
-/* c_stack.c, if gcc compiles the file.  stack_below: what functions take below NAME_run; -1: it is
- * unknown.  stack_with: what NAME_run takes then, when all functions are printed; 0: it is unknown.
- * stack_bytes: the most that NAME_run takes. */
+/* Estimate the stack of the file if gcc compiles it: c_stack.c.  stack_below returns the bytes that
+ * functions take below NAME_run, or -1; stack_with those that NAME_run takes too, once all functions are
+ * printed, or 0; stack_bytes the most that NAME_run takes.  -1 and 0 mean that they are unknown. */
 int stack_below(const Emit *e, const char *functions);
 int stack_with(const Emit *e, int below);
 int stack_bytes(const Emit *e);
@@ -356,8 +361,12 @@ void parts_start(Emit *e); /* adds the symbol e->rows */
 const Parts *parts_open(Emit *e, const Node *n, const Graph *body);
 void parts_close(const Parts *p);
 void parts_pass(Emit *e, const Node *n); /* notes that a node leaves all bytes where they are */
+/* The functions from here to part_is_columns are in c_function.c. */
+const CutValue *part_find(const Parts *p, const Value *v); /* NULL: p is NULL or does not cut v */
 int part_axis(const Function *f, const Value *v);   /* the axis that is cut, or AXIS_WHOLE */
 const Type *part_whole(const Function *f, const Value *v); /* its type outside of the part */
+void put_first(Emit *e, Text *t, Dim stride); /* prints the offset of the part in elements */
+const char *moved_to_first(Function *f, const char *array, Dim stride); /* "(array + first * stride)" */
 /* Returns a pointer to the indices of the part in the array of a constant; `stride` elements lie
  * between two indices. */
 const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride);
@@ -406,7 +415,7 @@ void put_copy(Function *f, Type shape, const char *x, const Dim *x_stride, const
 /* Prints one loop that computes the pointwise nodes of the body, except those in `skip` (by the
  * value index of their result), and stores `root`. */
 bool put_pointwise(Function *f, const Graph *body, const bool *skip, const Value *root);
-bool dtype_has_c(EtcDtype t); /* C can compute with its elements */
+bool dtype_has_c(EtcDtype t); /* C can compute with its elements: c_value.c */
 
 /* c_custom.c: declares the functions for operators of --ops. */
 void put_custom(Emit *e, Text *t);

@@ -26,8 +26,8 @@ static const struct {
 };
 
 /* "etc_mcu_any" stands for etc_mcu_depthwise with windows that have no core of their own,
- * "etc_store" for loops over floats, "loop" for those over integers.  Their steps are elements
- * of the result times nodes. */
+ * "etc_store" for loops over floats, and "loop" for loops over integers.  Their steps are the
+ * elements of the result times the nodes. */
 static const struct {
     const char *kernel;
     Fit fit[N_CORES]; /* Cortex-M0+, M3, M4 (also M7 and M33), M55 */

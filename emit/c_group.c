@@ -6,37 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* -- helpers of emitters --------------------------------------------------------------------- */
-
-static void note_symbol(const Symbol *s, void *ctx)
-{
-    ((bool *)ctx)[s->index] = true;
-}
-
-void function_note(Function *f, Dim d)
-{
-    dim_symbols(d, note_symbol, f->uses_symbol);
-}
-
-void function_dim(Function *f, Dim d)
-{
-    put_dim(f->e, &f->body, d);
-    function_note(f, d);
-}
-
-const char *function_pointer(Function *f, const Value *v)
-{
-    if (value_is_constant(v))
-        return part_of_constant(f, v, constant_name(f->e, v->state));
-    f->is_read[v->index] = true;
-    return f->name_of[v->index];
-}
-
-bool function_refuse(Function *f, const Node *n, const char *what)
-{
-    return diag_unsupported(f->e->d, n->loc, "emit-c %s", what);
-}
-
 bool emit_none(Function *f, const Node *n, Clamp clamp)
 {
     (void)clamp;
@@ -77,31 +46,6 @@ static const Node *find_anchor(const Graph *body)
         if (!node_is_pointwise(n))
             return n;
     return NULL;
-}
-
-const Node *sole_reader(const Graph *g, const Value *v)
-{
-    const Node *reader = NULL;
-    for (const Node *n = g->first; n; n = n->next)
-        for (int i = 0; i < n->n_in; i++)
-            if (n->in[i] == v) {
-                if (reader)
-                    return NULL;
-                reader = n;
-            }
-    return reader;
-}
-
-Clamp join_clamp(Function *f, const Graph *body, const Value **v, bool *skip)
-{
-    Clamp c;
-    const Node *next = sole_reader(body, *v);
-    if (!next || !clamp_read(next, &c) || c.x != *v)
-        return NO_CLAMP;
-    skip[next->out[0]->index] = true;
-    f->name_of[next->out[0]->index] = f->name_of[(*v)->index];
-    *v = next->out[0];
-    return c;
 }
 
 /* Prints the anchor of a group.  Marks in `skip` the results that need no loop of their own: those
@@ -157,7 +101,7 @@ static Ports node_ports(Emit *e, const Node *n)
         c = concat_moves(e, n);
     for (int i = 0; i < n->n_in; i++) {
         bool *is_port = &e->is_port[n->in[i]->index];
-        if (value_is_constant(n->in[i]) || *is_port || (c.moves && !c.moves[i]))
+        if (value_is_fixed(n->in[i]) || *is_port || (c.moves && !c.moves[i]))
             continue;
         *is_port = true;
         p.in[p.n_in] = n->in[i];
@@ -425,7 +369,7 @@ bool emit_graph(Emit *e, const Graph *g, int indent)
 
 static void put_element(Emit *e, const Value *v)
 {
-    bool is_name = value_is_constant(v) || v->place.pool <= POOL_NONE || is_of_method(e, v);
+    bool is_name = value_is_fixed(v) || v->place.pool <= POOL_NONE || is_of_method(e, v);
     put(&e->run, is_name ? "" : "(");
     put_pointer(e, &e->run, v);
     put(&e->run, is_name ? "[i]" : ")[i]");

@@ -4,8 +4,8 @@
 
 /* -- reads and writes by index ----------------------------------------------------------------- */
 
-/* One index tensor: the size and stride of the axis that it indexes, and the first of its own axes
- * in the walk. */
+/* An index tensor.  `limit` and `step` are the size and stride of the axis that it indexes; `lead` is
+ * the first of its own axes in the walk. */
 typedef struct Index {
     const Value *v;
     Dim limit, step;

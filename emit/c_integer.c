@@ -156,7 +156,7 @@ bool emit_integer_softmax(Function *f, const Node *n, Clamp clamp)
     const Value *x = arg_value(n, "input"), *table = arg_value(n, "table"), *y = n->out[0];
     const int rank = y->type.rank, at = rank ? (small_int(n, "dim") + rank) % rank : 0;
     (void)clamp;
-    if (!value_is_constant(table) || !c_type_is_dense(f->e, value_type(x)) ||
+    if (!value_is_fixed(table) || !c_type_is_dense(f->e, value_type(x)) ||
         !c_type_is_dense(f->e, y->type) || !type_is_static(y->type) ||
         type_bytes(y->type) > INT32_MAX)
         return function_refuse(f, n, "expects a constant table and known sizes without gaps");
@@ -224,7 +224,7 @@ bool emit_integer_norm(Function *f, const Node *n, Clamp clamp)
     int64_t eps = 0;
     (void)clamp;
     arg_int(n, "eps", &eps);
-    if (!value_is_constant(factor) || !value_is_constant(offset) || !check(f, n) ||
+    if (!value_is_fixed(factor) || !value_is_fixed(offset) || !check(f, n) ||
         !type_is_static(x->type) || type_bytes(x->type) > INT32_MAX)
         return function_refuse(f, n, "expects constants and known sizes without gaps");
     const int row = small_int(n, "row"), turn = turn_of(x);

@@ -318,7 +318,7 @@ static bool is_byte(const Value *v)
  * divides by v, this must also be true of their inverses. */
 static bool is_known(Emit *e, const Value *v, bool divides)
 {
-    const bool is_floats = value_is_constant(v) && v->type.dtype == ETC_F32 &&
+    const bool is_floats = value_is_fixed(v) && v->type.dtype == ETC_F32 &&
                            c_type_is_dense(e, v->type);
     const float *at = is_floats ? state_elements(v->state) : NULL;
     bool ok = at != NULL;

@@ -16,18 +16,6 @@ static bool has_banks(const Emit *e)
     return e->p->session->ram.n > 0;
 }
 
-Memory *memory_of(const Emit *e, Place at)
-{
-    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
-    return &e->memory[has_banks(e) ? at.pool - 1 : 0];
-}
-
-int64_t memory_offset(const Emit *e, Place at)
-{
-    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
-    return e->pool_base[at.pool] + at.offset;
-}
-
 const char *memory_address(const Emit *e, const Memory *m, int64_t at)
 {
     return arena_printf(e->a, "(uint8_t *)%s + %" PRId64, m->name, at);

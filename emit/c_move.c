@@ -4,17 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-const char *offset_by(Function *f, const char *pointer, Dim d)
-{
-    Text t = {.a = f->e->a};
-    if (!d.expr && !d.value)
-        return pointer;
-    put(&t, "%s + ", pointer);
-    put_dim(f->e, &t, d);
-    function_note(f, d);
-    return t.s;
-}
-
 static Dim mul(Function *f, Dim a, Dim b)
 {
     return dim_mul(f->e->method->program, a, b);

@@ -28,13 +28,6 @@ void take_part_names(const Emit *e, NameSet *names)
         names_take(names, ours[i]);
 }
 
-void take_thread_names(const Emit *e, NameSet *names)
-{
-    static const char *const ours[] = {"threads", "threads_start", "threads_stop"};
-    for (size_t i = 0; e->o->parallel && i < sizeof ours / sizeof *ours; i++)
-        names_take(names, arena_printf(e->a, "%s_%s", e->file, ours[i]));
-}
-
 /* Makes the symbol for the rows of a part.  The program does not count it, so it is no parameter of
  * NAME_run. */
 void parts_start(Emit *e)
@@ -47,33 +40,12 @@ void parts_start(Emit *e)
 
 /* -- the indices that a part needs ------------------------------------------------------------- */
 
-/* Returns the number of a value in the list; if it is not there, the number of items. */
-static int index_of(const Parts *p, const Value *v)
-{
-    int i = 0;
-    while (i < p->n && p->item[i].v != v)
-        i++;
-    return i;
-}
-
-static const CutValue *find(const Parts *p, const Value *v)
-{
-    const int i = p ? index_of(p, v) : 0;
-    return p && i < p->n ? &p->item[i] : NULL;
-}
-
-int part_axis(const Function *f, const Value *v)
-{
-    const CutValue *c = find(f->parts, v);
-    return c ? c->axis : AXIS_WHOLE;
-}
-
 /* Returns whether a node that reads a constant takes the sizes from its result, and the order of the
  * elements from the constant's whole type. */
 static bool keeps_type(const Node *n, const Value *v)
 {
     Access a = node_access(n);
-    return value_is_constant(v) &&
+    return value_is_fixed(v) &&
            (a == ACCESS_POINTWISE || a == ACCESS_PRODUCT || a == ACCESS_WINDOW);
 }
 
@@ -82,15 +54,15 @@ static bool keeps_type(const Node *n, const Value *v)
 static bool need(Emit *e, Parts *p, Value *v, int axis, bool keeps)
 {
     Dim stride[MAX_RANK];
-    const int at = index_of(p, v);
-    CutValue *to = &p->item[at];
+    const CutValue *known = part_find(p, v);
+    CutValue *to = &p->item[known ? known - p->item : p->n];
     keeps |= axis < 0;
-    if (at < p->n && to->axis == 2 && axis == AXIS_AROUND) {
+    if (known && to->axis == 2 && axis == AXIS_AROUND) {
         to->axis = axis;
         to->keeps = true;
     }
-    if (at < p->n || at == MAX_CUT)
-        return at < p->n && to->axis == axis && to->keeps == keeps;
+    if (known || p->n == MAX_CUT)
+        return known && to->axis == axis && to->keeps == keeps;
     p->n++;
     *to = (CutValue){.v = v, .axis = axis, .whole = v->type, .keeps = keeps};
     if (axis >= 0) {
@@ -130,7 +102,7 @@ static bool has_blocks(Emit *e, const Node *n, int axis)
     const Value *y = n->out[0];
     return axis == y->type.rank - 1 && y->type.dtype == ETC_F32 && product_read(n, &p) &&
            !p.is_batch && p.alpha == 1 && p.beta == 1 && type_is_static(p.w->type) &&
-           value_is_constant(p.w) &&
+           value_is_fixed(p.w) &&
            weight_is_blocked(e, p.w, p.w->type.dim[p.is_rows ? 0 : 1].value);
 }
 
@@ -143,16 +115,11 @@ static bool has_rows(Emit *e, const Node *n, int axis)
            !weight_is_bfloat(e, c.w);
 }
 
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
-}
-
 static bool is_first(const Value *v, int axis)
 {
     bool yes = true;
     for (int i = 0; i < axis; i++)
-        yes = yes && is_one(v->type.dim[i]);
+        yes = yes && dim_is_one(v->type.dim[i]);
     return yes;
 }
 
@@ -163,7 +130,7 @@ static bool fits(Emit *e, const Parts *p, const Node *n, const Value *v, int axi
 {
     if (axis < 0 || keeps_type(n, v))
         return true;
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         return is_first(v, axis) && !is_dense_only(n) && !p->merged;
     const bool is_dense = c_type_is_dense(e, v->type);
     if (p->merged > axis || (p->merged && !is_dense))
@@ -192,7 +159,7 @@ static int grain_of(const Node *n, const CutValue *y)
     const Access a = node_access(n);
     if (y->axis == 1 && conv_read(n, &c) && c.groups == 1)
         return TOGETHER;
-    if (!is_one(y->stride) || a == ACCESS_ALONG)
+    if (!dim_is_one(y->stride) || a == ACCESS_ALONG)
         return 1;
     return a == ACCESS_PRODUCT ? TOGETHER : TOGETHER / 2;
 }
@@ -212,7 +179,7 @@ static int range_of(const Parts *p, const Node *n, int i, int axis)
  * those rows of a tensor between two convolutions that the part reads, so it may read any rows. */
 static bool need_operands(Emit *e, Parts *p, const Node *n)
 {
-    const CutValue *y = find(p, n->out[0]);
+    const CutValue *y = part_find(p, n->out[0]);
     if (!y || (y->axis < 0 && !p->is_stream) || !has_kernel(n) || !fits(e, p, n, y->v, y->axis))
         return false;
     const int axis = y->axis, grain = grain_of(n, y);
@@ -221,7 +188,7 @@ static bool need_operands(Emit *e, Parts *p, const Node *n)
             return false;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i];
-        const int inner = value_is_constant(v) ? AXIS_WHOLE : AXIS_AROUND;
+        const int inner = value_is_fixed(v) ? AXIS_WHOLE : AXIS_AROUND;
         const int k = axis >= 0 ? range_of(p, n, i, axis) : inner;
         if (k == AXIS_NONE || !fits(e, p, n, v, k) || !need(e, p, v, k, keeps_type(n, v)))
             return false;
@@ -263,7 +230,7 @@ static double work_of(const Emit *e, const Node *n, const Graph *body)
         all += (double)type_numel((i < n->n_in ? n->in[i] : n->out[i - n->n_in])->type);
     for (const Node *m = body ? body->first : n; m; m = body ? m->next : NULL) {
         for (int i = 0; body && i < m->n_in; i++)
-            all += value_is_constant(m->in[i]) ? (double)type_numel(m->in[i]->type) : 0;
+            all += value_is_fixed(m->in[i]) ? (double)type_numel(m->in[i]->type) : 0;
         if (node_moves(m) && !node_is_pointwise(m))
             all *= MOVE;
     }
@@ -285,7 +252,7 @@ static int axis_cut(const Parts *p, const CutValue *c)
     int axis = c->axis - p->merged;
     if (c->axis < 0)
         return c->axis == AXIS_AROUND ? 2 : c->axis;
-    while (axis < c->axis && is_one(c->whole.dim[axis]))
+    while (axis < c->axis && dim_is_one(c->whole.dim[axis]))
         axis++;
     return axis;
 }
@@ -397,60 +364,7 @@ void parts_close(const Parts *p)
         p->item[i].v->type = p->item[i].whole;
 }
 
-const Type *part_whole(const Function *f, const Value *v)
-{
-    const CutValue *c = find(f->parts, v);
-    return c ? &c->whole : &v->type;
-}
-
-const char *part_of_rows(Function *f, const Value *y, const char *all)
-{
-    if (part_axis(f, y) != 2)
-        return all;
-    function_note(f, y->type.dim[2]);
-    return "first, rows";
-}
-
-bool part_is_columns(const Function *f, const Value *y, Dim *row)
-{
-    const Type *t = part_whole(f, y);
-    *row = t->rank > 0 ? t->dim[t->rank - 1] : DIM(1);
-    return f->parts && part_axis(f, y) == t->rank - 1 && !f->parts->merged;
-}
-
 /* -- printing ----------------------------------------------------------------------------------- */
-
-/* Prints the offset of the part in elements. */
-static void put_first(Emit *e, Text *t, Dim stride)
-{
-    put(t, is_one(stride) ? "first" : "(first * ");
-    if (is_one(stride))
-        return;
-    put_dim(e, t, stride);
-    put(t, ")");
-}
-
-/* Returns "(array + first * stride)". */
-static const char *moved_to_first(Function *f, const char *array, Dim stride)
-{
-    Text t = {.a = f->e->a};
-    put(&t, "(%s + ", array);
-    put_first(f->e, &t, stride);
-    put(&t, ")");
-    function_note(f, stride);
-    return t.s;
-}
-
-const char *part_of_array(Function *f, const Value *v, const char *array, Dim stride)
-{
-    return part_axis(f, v) < 0 ? array : moved_to_first(f, array, stride);
-}
-
-const char *part_of_constant(Function *f, const Value *v, const char *array)
-{
-    const CutValue *c = find(f->parts, v);
-    return c ? part_of_array(f, v, array, c->stride) : array;
-}
 
 const char *part_rows_of(Function *f, const Value *v, Type *t)
 {
@@ -463,7 +377,7 @@ const char *part_rows_of(Function *f, const Value *v, Type *t)
 
 static void put_port(Function *f, Text *t, const Value *v, bool is_out, int i)
 {
-    const CutValue *c = find(f->parts, v);
+    const CutValue *c = part_find(f->parts, v);
     const char *type = c_type(v->type.dtype), *is_const = is_out ? "" : "const ";
     put(t, "    %s%s *%s = (%s%s *)call->%s[%d]", is_const, type, f->name_of[v->index], is_const, type,
         is_out ? "out" : "in", i);

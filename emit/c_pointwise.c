@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Elements are computed in whole vectors; in vectors of which only one lane is used, if an
- * operand has another dtype; in double; in 64 bits that wrap. */
+/* A loop computes whole vectors; or one lane of each vector, if an operand has another dtype; or
+ * doubles; or integers of 64 bits that wrap. */
 typedef enum Kind { VECTORS, LANES, DOUBLES, INTEGERS } Kind;
 
 typedef struct Loop {
@@ -333,11 +333,6 @@ static void find_operands(Loop *l, const bool *skip)
     for (const Node *m = l->body->first; m; m = m->next)
         for (int i = 0; is_member(m, skip) && i < m->n_in; i++)
             add_operand(l, seen, skip, m, m->in[i]);
-}
-
-bool dtype_has_c(EtcDtype t)
-{
-    return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
 }
 
 /* Returns whether the loop only copies elements of type f16 or bf16.  They are integers here. */

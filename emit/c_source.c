@@ -173,18 +173,6 @@ static void put_forward(Emit *e, Text *t)
     put(t, ");\n}\n");
 }
 
-/* Returns whether files for CPUs with wider vectors are written.  What chooses one of them is in
- * the compiler's library, which a freestanding file may have to do without. */
-static bool has_variants(const Emit *e)
-{
-    return e->target->has_variants && !e->o->freestanding;
-}
-
-static bool is_variant(const Emit *e, const Target *t)
-{
-    return has_variants(e) && t->test && (!t->is_for_bytes || e->multiplies_bytes);
-}
-
 /* Returns " x_avx2.c" and the files of the other variants, with `between` between two of them. */
 static const char *variant_files(const Emit *e, const char *between)
 {
@@ -462,28 +450,6 @@ static void name_symbols(Emit *e)
         e->symbol[i] = names_make(names, "", e->p->sym[i]->name);
 }
 
-/* Takes the names of a model's functions, and of those that the user brings. */
-static void take_names(const Emit *e, NameSet *names)
-{
-    static const char *const suffix[] = {"run", "init_state", "weights"};
-    for (int i = 0; i < n_targets; i++)
-        if (target_row[i].test && (!target_row[i].is_for_bytes || is_variant(e, &target_row[i])))
-            names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
-    for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
-        names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));
-    take_thread_names(e, names);
-    for (int i = 0; e->p->custom && i < e->p->custom->n; i++)
-        if (e->p->custom->item[i]->function)
-            names_take(names, e->p->custom->item[i]->function);
-}
-
-NameSet *c_scope(const Emit *e)
-{
-    NameSet *names = names_new(e->a);
-    take_names(e, names);
-    return names;
-}
-
 static bool check_program(Emit *e)
 {
     const Graph *g = e->method;
@@ -507,7 +473,7 @@ static void put_updates(Emit *e)
     for (int i = 0; i < e->method->n_updates; i++) {
         const Value *to = e->method->update[i].target;
         Value at = *to;
-        at.place = to->state ? to->state->place : to->place;
+        at.place = value_place(to);
         put_move(e, e->method->update[i].value, &at, 4);
     }
 }
@@ -564,7 +530,7 @@ static void count_operands(const Graph *g, int *n)
 {
     for (const Node *k = g->first; k; k = k->next) {
         for (int i = 0; i < k->n_in; i++)
-            if (k->in[i]->state && value_is_constant(k->in[i]))
+            if (value_is_fixed(k->in[i]))
                 n[k->in[i]->state->storage]++;
         for (const Graph *r = NULL; (r = region_next(k, r));)
             count_operands(r, n);

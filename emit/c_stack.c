@@ -7,7 +7,7 @@
 #include "emit/c_emit.h"
 #include <string.h>
 
-/* NAME_run with large loops of its own takes this much together with a small kernel. */
+/* The bytes of stack that NAME_run with large loops of its own and a small kernel take together. */
 enum { LEAST_BYTES = 336 };
 
 static int count(const char *text, const char *word)

@@ -1,18 +1,14 @@
 /* c_value.c -- prints sizes and addresses of values as C. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool value_is_constant(const Value *v)
-{
-    return v->state && v->state->kind != ST_MUTABLE;
-}
-
 Type value_type(const Value *v)
 {
     Type t = v->type;
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         t.stride = NULL;
     return t;
 }
@@ -89,20 +85,20 @@ void type_strides(Emit *e, Type t, Dim *stride)
     }
 }
 
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
-}
-
 bool c_type_is_dense(Emit *e, Type t)
 {
     Dim next = DIM(1);
     for (int i = t.rank - 1; t.stride && i >= 0; i--) {
-        if (!is_one(t.dim[i]) && !dim_equal(t.stride[i], next))
+        if (!dim_is_one(t.dim[i]) && !dim_equal(t.stride[i], next))
             return false;
         next = dim_mul(e->method->program, next, t.dim[i]);
     }
     return true;
+}
+
+bool dtype_has_c(EtcDtype t)
+{
+    return t == ETC_F32 || t == ETC_F64 || t == ETC_BOOL || (dtype_is_int(t) && t != ETC_U64);
 }
 
 /* -- addresses ----------------------------------------------------------------------------- */
@@ -111,11 +107,23 @@ bool place_is_alias(const Value *v, const Value *of, int64_t offset)
 {
     if (v->place.pool == POOL_NONE || v->place.pool != of->place.pool)
         return false;
-    if (value_is_constant(v)) /* its bytes are in an array, even if it has the place of a result */
+    if (value_is_fixed(v)) /* its bytes are in an array, even if it has the place of a result */
         return false;
     if (v->place.pool == POOL_IN || v->place.pool == POOL_OUT)
         return !offset && v->place.offset == of->place.offset;
     return v->place.offset == of->place.offset + offset;
+}
+
+Memory *memory_of(const Emit *e, Place at)
+{
+    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
+    return &e->memory[e->p->session->ram.n > 0 ? at.pool - 1 : 0];
+}
+
+int64_t memory_offset(const Emit *e, Place at)
+{
+    assert(at.pool > POOL_NONE && at.pool <= e->method->n_pools);
+    return e->pool_base[at.pool] + at.offset;
 }
 
 /* Returns whether two states are one array, as tied weights are: they have the same bytes, dtype
@@ -183,7 +191,7 @@ static void put_planned(Emit *e, Text *t, const Value *v)
         put(t, "(%s *)(void *)%s", c_type(v->type.dtype), address);
 }
 
-/* Where a result will lie there may be an intermediate value of another dtype before. */
+/* Prints the place of a result.  An intermediate value of another dtype may lie there before it. */
 static void put_result(Emit *e, Text *t, const Value *v)
 {
     const int at = (int)v->place.offset;
@@ -195,7 +203,7 @@ static void put_result(Emit *e, Text *t, const Value *v)
 void put_pointer(Emit *e, Text *t, const Value *v)
 {
     int pool = v->place.pool;
-    if (value_is_constant(v))
+    if (value_is_fixed(v))
         put(t, "%s", constant_name(e, v->state));
     else if (pool == POOL_IN)
         put(t, "%s", e->in_name[v->place.offset]);

@@ -51,7 +51,7 @@ static bool have_data(Emit *e)
 
 const uint8_t *constant_bytes_of(Emit *e, const Value *v, EtcDtype t)
 {
-    bool ok = v && value_is_constant(v) && v->type.dtype == t && c_type_is_dense(e, v->type);
+    bool ok = value_is_fixed(v) && v->type.dtype == t && c_type_is_dense(e, v->type);
     return ok ? v->state->data : NULL;
 }
 

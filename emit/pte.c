@@ -54,28 +54,15 @@ static bool is_planned(const Value *v)
     return v->place.pool > 0 && !v->type.is_none && v->type.rank != SCALAR;
 }
 
-static Place place_of(const Value *v)
-{
-    return v->state ? v->state->place : v->place;
-}
-
-static bool lies_within(const Value *inner, const Value *outer)
-{
-    Place in = place_of(inner), out = place_of(outer);
-    int64_t at = in.offset - out.offset;
-    return in.pool > 0 && in.pool == out.pool && at >= 0 &&
-           at <= type_bytes(outer->type) - type_bytes(inner->type);
-}
-
 static bool is_same_view(const Value *in, const Value *out)
 {
-    return type_equal(in->type, out->type) && same_place(place_of(in), place_of(out)) &&
+    return type_equal(in->type, out->type) && same_place(value_place(in), value_place(out)) &&
            is_planned(out);
 }
 
 static bool is_constant(const Scope *s, const Value *v)
 {
-    return s->buffer[v->index] || (v->state && v->state->kind != ST_MUTABLE);
+    return s->buffer[v->index] || value_is_fixed(v);
 }
 
 /* Returns whether a node is a view that needs no call, because its bytes lie in those of its input.
@@ -91,7 +78,7 @@ static bool is_free_view(const Scope *s, const Node *n)
         return false;
     if (is_constant(s, in) && out->place.pool <= 0)
         return type_bytes(in->type) == type_bytes(out->type);
-    return lies_within(out, in);
+    return value_lies_within(out, in);
 }
 
 static void show_view(Scope *s, const Node *n)
@@ -225,7 +212,7 @@ static bool is_run_of_operands(const Node *n)
 
 static bool is_part(const Node *n, int k, int64_t at)
 {
-    Place x = place_of(n->in[k]), y = n->out[0]->place;
+    Place x = value_place(n->in[k]), y = n->out[0]->place;
     return is_planned(n->in[k]) && x.pool == y.pool && x.offset == y.offset + at;
 }
 
@@ -274,7 +261,7 @@ static void settle(Scope *s, const Value *v, const Value *result, int to)
     Plan *p = s->plan;
     int from = value_of(s, v);
     bool is_tensor = !v->type.is_none && v->type.rank != SCALAR;
-    bool is_there = is_tensor && same_place(place_of(v), result->place) && is_planned(result);
+    bool is_there = is_tensor && same_place(value_place(v), result->place) && is_planned(result);
     if (from == to ||
         (is_there && type_is_static(result->type) && type_equal(v->type, result->type)))
         return;
@@ -344,7 +331,7 @@ static void carry(Scope *s, const Node *n, int i, const Value *v, int to)
 {
     Plan *p = s->plan;
     int from = value_of(s, v);
-    bool is_there = is_planned(n->out[i]) && same_place(place_of(v), n->out[i]->place);
+    bool is_there = is_planned(n->out[i]) && same_place(value_place(v), n->out[i]->place);
     if (from != to && !is_there)
         call4(p, "aten::clone.out", from, literal_null(p), to, to);
 }
@@ -490,7 +477,7 @@ static void graph_body(Scope *s)
 
 static bool needs_copy(Scope *s, const Update *u)
 {
-    Place from = place_of(u->value), to = place_of(u->target);
+    Place from = value_place(u->value), to = value_place(u->target);
     return value_of(s, u->value) != value_of(s, u->target) &&
            !(to.pool > 0 && same_place(from, to) && type_equal(u->value->type, u->target->type));
 }

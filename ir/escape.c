@@ -33,8 +33,8 @@ bool is_utf8(const char *s, size_t n)
     return c != NO_UTF8;
 }
 
-/* Control characters, including those of line ends and of direction: U+061C, U+200E and U+200F mark
- * a direction, U+2028 to U+202E and U+2066 to U+2069 separate lines, or embed, override and isolate
+/* Returns whether c controls a terminal or how text is laid out.  U+061C, U+200E and U+200F mark a
+ * direction.  U+2028 to U+202E and U+2066 to U+2069 separate lines, or embed, override and isolate
  * directions. */
 static bool is_control(uint32_t c)
 {

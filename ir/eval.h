@@ -51,5 +51,9 @@ const char *blas_name(const Blas *b); /* with its version and the CPU that it ha
 EtcTensor *tensor_new(Arena *a, EtcDtype dtype, int rank, const int64_t *dim); /* zeroed */
 EtcTensor *tensor_copy(const EtcTensor *t, Arena *a);
 double tensor_number(const EtcTensor *t, int64_t i); /* element i; NaN if its dtype is no number */
+/* The same of a value for which value_is_known holds, and its elements as a tensor in `a`, without a
+ * copy. */
+double value_number(const Value *v, int64_t i);
+EtcTensor *eval_constant(const Value *v, Arena *a);
 
 #endif

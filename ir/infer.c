@@ -264,11 +264,6 @@ bool set_tensor(const Node *n, Type *out, EtcDtype dtype, int rank, const Dim *d
     return true;
 }
 
-static bool is_one(Dim a)
-{
-    return dim_equal(a, DIM(1));
-}
-
 bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d)
 {
     Dim dim[MAX_RANK];
@@ -277,10 +272,10 @@ bool broadcast(const Node *n, Type a, Type b, Type *out, Diag *d)
     for (int i = 0; i < rank; i++) {
         int ia = i - (rank - a.rank), ib = i - (rank - b.rank);
         Dim da = ia < 0 ? DIM(1) : a.dim[ia], db = ib < 0 ? DIM(1) : b.dim[ib];
-        if (!is_one(da) && !is_one(db) && !dims_match(n, da, db))
+        if (!dim_is_one(da) && !dim_is_one(db) && !dims_match(n, da, db))
             return diag_error(d, n->loc, "cannot broadcast %s with %s", type_text(program_of(n), a),
                               type_text(program_of(n), b));
-        dim[i] = is_one(da) || (!is_one(db) && !db.expr) ? db : da;
+        dim[i] = dim_is_one(da) || (!dim_is_one(db) && !db.expr) ? db : da;
     }
     return set_tensor(n, out, a.dtype, rank, dim, d);
 }
@@ -290,7 +285,7 @@ bool expands_to(const Node *n, Type from, Type to, Diag *d)
     bool ok = from.rank <= to.rank;
     for (int i = 0; ok && i < from.rank; i++) {
         Dim want = to.dim[to.rank - from.rank + i];
-        ok = is_one(from.dim[i]) || dims_match(n, from.dim[i], want);
+        ok = dim_is_one(from.dim[i]) || dims_match(n, from.dim[i], want);
     }
     return ok || diag_error(d, n->loc, "cannot broadcast %s to %s", type_text(program_of(n), from),
                             type_text(program_of(n), to));

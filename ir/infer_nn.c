@@ -1,9 +1,8 @@
 /* infer_nn.c -- types of products, convolutions, pools, norms, softmax. */
 #include "ir/internal.h"
+#include "ir/views.h"
 #include <inttypes.h>
 #include <string.h>
-
-enum { MAX_SPATIAL = 3 };
 
 static Program *program_of(const Node *n)
 {
@@ -299,28 +298,32 @@ bool infer_packed_attention(const Node *n, Type *out, Diag *d)
 
 /* -- convolution ---------------------------------------------------------------------- */
 
-typedef struct Conv {
-    Type x, w, bias;
-    int spatial; /* axes */
-    bool transposed, is_same; /* is_same: padded so that sizes do not change */
-    int64_t stride[MAX_SPATIAL], padding[MAX_SPATIAL], dilation[MAX_SPATIAL];
-    int64_t output_padding[MAX_SPATIAL], groups;
-} Conv;
-
+/* Reads the operands, of which all have one dtype, and the number of axes. */
 static bool conv_tensors(const Node *n, Conv *c, Diag *d)
 {
-    if (!get_tensor(n, "input", &c->x, d) || !get_rank(n, "weight", 3, 2 + MAX_SPATIAL, &c->w, d) ||
-        !get_optional(n, "bias", &c->bias, d))
+    Type x, w, bias;
+    if (!get_tensor(n, "input", &x, d) || !get_rank(n, "weight", 3, 2 + VIEW_AXES, &w, d) ||
+        !get_optional(n, "bias", &bias, d))
         return false;
-    c->spatial = c->w.rank - 2;
-    return same_dtype(n, c->x, c->w, d) && same_dtype(n, c->x, c->bias, d);
+    c->x = arg_value(n, "input");
+    c->w = arg_value(n, "weight");
+    c->bias = bias.is_none ? NULL : arg_value(n, "bias");
+    c->axes = w.rank - 2;
+    return same_dtype(n, x, w, d) && same_dtype(n, x, bias, d);
+}
+
+/* Returns whether the input is padded so that sizes do not change. */
+static bool is_same(const Node *n)
+{
+    const Arg padding = arg_get(n, "padding");
+    return padding.kind == ARG_STRING && !strcmp(padding.str, "same");
 }
 
 static bool conv_geometry(const Node *n, Conv *c, int groups, Diag *d)
 {
-    if (!get_ints(n, "stride", c->spatial, 1, c->stride, d) ||
-        !get_ints(n, "padding", c->spatial, 0, c->padding, d) ||
-        !get_ints(n, "dilation", c->spatial, 1, c->dilation, d) ||
+    if (!get_ints(n, "stride", c->axes, 1, c->stride, d) ||
+        !get_ints(n, "padding", c->axes, 0, c->pad, d) ||
+        !get_ints(n, "dilation", c->axes, 1, c->dilation, d) ||
         !get_int(n, groups, &c->groups, d))
         return false;
     return c->groups > 0 ||
@@ -332,20 +335,20 @@ static bool conv_geometry(const Node *n, Conv *c, int groups, Diag *d)
 static bool conv_channels(const Node *n, const Conv *c, Dim in, Dim *out, Diag *d)
 {
     Program *p = program_of(n);
-    Dim groups = DIM(c->groups), per_group = dim_mul(p, c->w.dim[1], groups);
-    Dim divided = c->w.dim[0]; /* output channels; if transposed, input channels */
+    Dim groups = DIM(c->groups), per_group = dim_mul(p, c->w->type.dim[1], groups);
+    Dim divided = c->w->type.dim[0]; /* output channels; if transposed, input channels */
     if (!dim_equal(dim_mod(p, divided, groups), DIM(0)))
         return diag_error(d, n->loc, "groups %" PRId64 " do not divide %s channels of weight",
                           c->groups, dim_text(p, divided));
-    *out = c->transposed ? per_group : divided;
+    *out = c->is_transposed ? per_group : divided;
     if (!same_size(n, "axis of input's channels", in, "weight and groups",
-                   c->transposed ? divided : per_group, d))
+                   c->is_transposed ? divided : per_group, d))
         return false;
-    if (c->bias.is_none)
+    if (!c->bias)
         return true;
-    if (c->bias.rank != 1)
-        return diag_error(d, n->loc, "bias has rank %d, expected 1", c->bias.rank);
-    return same_size(n, "bias", c->bias.dim[0], "output's channels", *out, d);
+    if (c->bias->type.rank != 1)
+        return diag_error(d, n->loc, "bias has rank %d, expected 1", c->bias->type.rank);
+    return same_size(n, "bias", c->bias->type.dim[0], "output's channels", *out, d);
 }
 
 /* Returns floor((in + 2 padding - reach) / stride) + 1, where reach is dilation * (kernel - 1) + 1.
@@ -365,26 +368,26 @@ static Dim reach_of(Program *p, Dim kernel, int64_t dilation)
 static Dim unwindow(Program *p, const Conv *c, int i, Dim in, Dim reach)
 {
     Dim v = dim_mul(p, dim_sub(p, in, DIM(1)), DIM(c->stride[i]));
-    v = dim_sub(p, v, dim_mul(p, DIM(2), DIM(c->padding[i])));
-    return dim_add(p, dim_add(p, v, reach), DIM(c->output_padding[i]));
+    v = dim_sub(p, v, dim_mul(p, DIM(2), DIM(c->pad[i])));
+    return dim_add(p, dim_add(p, v, reach), DIM(c->out_pad[i]));
 }
 
 static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Diag *d)
 {
     Program *p = program_of(n);
-    Dim kernel = c->w.dim[2 + i], reach = reach_of(p, kernel, c->dilation[i]);
+    Dim kernel = c->w->type.dim[2 + i], reach = reach_of(p, kernel, c->dilation[i]);
     if (!dim_at_least(n, kernel, DIM(1)))
         return diag_error(d, n->loc, "kernel has size %s, expected at least 1",
                           dim_text(p, kernel));
     *out = in;
-    if (c->is_same)
+    if (is_same(n))
         return true;
     if (!dim_at_least(n, in, DIM(1)))
         return diag_error(d, n->loc, "axis %d of the input's pixels is empty", i);
-    Dim padded = dim_add(p, in, dim_mul(p, DIM(2), DIM(c->padding[i])));
-    *out = c->transposed ? unwindow(p, c, i, in, reach)
-                         : window(p, in, reach, c->padding[i], c->stride[i]);
-    bool fits = c->transposed ? dim_at_least(n, *out, DIM(1)) : dim_at_least(n, padded, reach);
+    Dim padded = dim_add(p, in, dim_mul(p, DIM(2), DIM(c->pad[i])));
+    *out = c->is_transposed ? unwindow(p, c, i, in, reach)
+                         : window(p, in, reach, c->pad[i], c->stride[i]);
+    bool fits = c->is_transposed ? dim_at_least(n, *out, DIM(1)) : dim_at_least(n, padded, reach);
     if (!fits && !dim_is_bad(*out))
         return diag_error(d, n->loc,
                           "kernel reaches over %s, more than the padded input of size %s",
@@ -395,18 +398,18 @@ static bool conv_axis(const Node *n, const Conv *c, int i, Dim in, Dim *out, Dia
 /* Sets the shape of the result.  Unless `batched` is set, the input may lack the batch axis. */
 static bool conv_shape(const Node *n, const Conv *c, bool batched, Type *out, Diag *d)
 {
-    Dim dim[MAX_SPATIAL + 2];
-    int rank = c->x.rank, first = rank - c->spatial; /* spatial axis */
-    if (rank != c->spatial + 2 && (batched || rank != c->spatial + 1))
-        return diag_error(d, n->loc, "input has rank %d, expected %d", rank, c->spatial + 2);
-    if (!conv_channels(n, c, c->x.dim[first - 1], &dim[first - 1], d))
+    Dim dim[VIEW_AXES + 2];
+    int rank = c->x->type.rank, first = rank - c->axes; /* spatial axis */
+    if (rank != c->axes + 2 && (batched || rank != c->axes + 1))
+        return diag_error(d, n->loc, "input has rank %d, expected %d", rank, c->axes + 2);
+    if (!conv_channels(n, c, c->x->type.dim[first - 1], &dim[first - 1], d))
         return false;
     if (first == 2)
-        dim[0] = c->x.dim[0];
-    for (int i = 0; i < c->spatial; i++)
-        if (!conv_axis(n, c, i, c->x.dim[first + i], &dim[first + i], d))
+        dim[0] = c->x->type.dim[0];
+    for (int i = 0; i < c->axes; i++)
+        if (!conv_axis(n, c, i, c->x->type.dim[first + i], &dim[first + i], d))
             return false;
-    return set_tensor(n, out, c->x.dtype, rank, dim, d);
+    return set_tensor(n, out, c->x->type.dtype, rank, dim, d);
 }
 
 /* Infers conv1d and conv2d.  The lists of the row tell the number of axes. */
@@ -416,35 +419,38 @@ bool infer_conv(const Node *n, Type *out, Diag *d)
     if (!conv_tensors(n, &c, d))
         return false;
     int axes = op_schema(program_of(n), n->op)->arg[3].list_size;
-    if (c.spatial != axes)
-        return diag_error(d, n->loc, "weight has rank %d, expected %d", c.w.rank, axes + 2);
+    if (c.axes != axes)
+        return diag_error(d, n->loc, "weight has rank %d, expected %d", c.axes + 2, axes + 2);
     return conv_geometry(n, &c, 6, d) && conv_shape(n, &c, false, out, d);
 }
 
 bool infer_convolution(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {.transposed = arg_bool(n, "transposed")};
+    Conv c = {.is_transposed = arg_bool(n, "transposed")};
     if (!conv_tensors(n, &c, d) || !conv_geometry(n, &c, 8, d) ||
-        !get_ints(n, "output_padding", c.spatial, 0, c.output_padding, d))
+        !get_ints(n, "output_padding", c.axes, 0, c.out_pad, d))
         return false;
-    for (int i = 0; c.transposed && i < c.spatial; i++)
-        if (c.output_padding[i] >= c.stride[i] && c.output_padding[i] >= c.dilation[i])
+    for (int i = 0; c.is_transposed && i < c.axes; i++)
+        if (c.out_pad[i] >= c.stride[i] && c.out_pad[i] >= c.dilation[i])
             return diag_error(
                 d, n->loc, "output_padding is %" PRId64 ", expected less than stride or dilation",
-                c.output_padding[i]);
+                c.out_pad[i]);
     return conv_shape(n, &c, true, out, d);
 }
 
 /* Infers a convolution of integers: neither its bias nor its result has the input's dtype. */
 bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {.bias = {.is_none = true}};
+    Conv c = {0};
+    Type x, w;
     EtcDtype dtype;
-    if (!get_rank(n, "input", 3, 4, &c.x, d) || !get_rank(n, "weight", c.x.rank, c.x.rank, &c.w, d))
+    if (!get_rank(n, "input", 3, 4, &x, d) || !get_rank(n, "weight", x.rank, x.rank, &w, d))
         return false;
-    c.spatial = c.w.rank - 2;
-    Dim k = dims_product(program_of(n), c.w.dim + 1, c.w.rank - 1);
-    if (!conv_geometry(n, &c, 6, d) || !check_integers(n, c.w.dim[0], k, &dtype, d) ||
+    c.x = arg_value(n, "input");
+    c.w = arg_value(n, "weight");
+    c.axes = w.rank - 2;
+    Dim k = dims_product(program_of(n), w.dim + 1, w.rank - 1);
+    if (!conv_geometry(n, &c, 6, d) || !check_integers(n, w.dim[0], k, &dtype, d) ||
         !conv_shape(n, &c, true, out, d))
         return false;
     out->dtype = dtype;
@@ -455,12 +461,12 @@ bool infer_integer_convolution(const Node *n, Type *out, Diag *d)
  * dilation. */
 bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {.transposed = true};
-    if (!conv_tensors(n, &c, d) || !get_ints(n, "stride", c.spatial, 1, c.stride, d) ||
-        !get_ints(n, "padding", c.spatial, 0, c.padding, d) ||
-        !get_ints(n, "output_padding", c.spatial, 0, c.output_padding, d) ||
+    Conv c = {.is_transposed = true};
+    if (!conv_tensors(n, &c, d) || !get_ints(n, "stride", c.axes, 1, c.stride, d) ||
+        !get_ints(n, "padding", c.axes, 0, c.pad, d) ||
+        !get_ints(n, "output_padding", c.axes, 0, c.out_pad, d) ||
         !get_int(n, "groups", &c.groups, d) ||
-        !get_ints(n, "dilation", c.spatial, 1, c.dilation, d))
+        !get_ints(n, "dilation", c.axes, 1, c.dilation, d))
         return false;
     if (c.groups < 1)
         return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
@@ -471,30 +477,23 @@ bool infer_conv_transpose(const Node *n, Type *out, Diag *d)
  * sizes. */
 bool infer_conv_padding(const Node *n, Type *out, Diag *d)
 {
-    Conv c = {.is_same = arg_get(n, "padding").kind == ARG_STRING &&
-                         !strcmp(arg_get(n, "padding").str, "same")};
-    if (!c.is_same && (arg_get(n, "padding").kind != ARG_STRING ||
-                       strcmp(arg_get(n, "padding").str, "valid") != 0))
+    Conv c = {0};
+    const Arg padding = arg_get(n, "padding");
+    if (!is_same(n) && (padding.kind != ARG_STRING || strcmp(padding.str, "valid") != 0))
         return diag_error(d, n->loc, "padding is neither \"valid\" nor \"same\"");
-    if (!conv_tensors(n, &c, d) || !get_ints(n, "stride", c.spatial, 1, c.stride, d) ||
-        !get_ints(n, "dilation", c.spatial, 1, c.dilation, d) ||
+    if (!conv_tensors(n, &c, d) || !get_ints(n, "stride", c.axes, 1, c.stride, d) ||
+        !get_ints(n, "dilation", c.axes, 1, c.dilation, d) ||
         !get_int(n, "groups", &c.groups, d))
         return false;
     if (c.groups < 1)
         return diag_error(d, n->loc, "groups is %" PRId64 ", expected at least 1", c.groups);
-    for (int i = 0; c.is_same && i < c.spatial; i++)
+    for (int i = 0; is_same(n) && i < c.axes; i++)
         if (c.stride[i] != 1)
             return diag_error(d, n->loc, "padding \"same\" expects stride 1");
     return conv_shape(n, &c, false, out, d);
 }
 
 /* -- pools ---------------------------------------------------------------------------- */
-
-typedef struct Pool {
-    int axes;
-    int64_t kernel[2], stride[2], padding[2], dilation[2];
-    bool ceil;
-} Pool;
 
 /* Returns the number of axes that are pooled, 1 or 2, which the lists of the row tell. */
 static int pool_axes(const Node *n)
@@ -508,9 +507,9 @@ static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *
 {
     int axes = p->axes = pool_axes(n);
     p->dilation[0] = p->dilation[1] = 1;
-    p->ceil = arg_bool(n, ceil);
+    p->rounds_up = arg_bool(n, ceil);
     if (!get_ints(n, "kernel_size", axes, 1, p->kernel, d) ||
-        !get_ints(n, "padding", axes, 0, p->padding, d) ||
+        !get_ints(n, "padding", axes, 0, p->pad, d) ||
         (dilation && !get_ints(n, dilation, axes, 1, p->dilation, d)))
         return false;
     memcpy(p->stride, p->kernel, sizeof p->stride);
@@ -520,10 +519,10 @@ static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *
         int64_t reach;
         if (!mul_ok(p->kernel[i] - 1, p->dilation[i], &reach) || reach == INT64_MAX)
             return diag_error(d, n->loc, "kernel_size times dilation does not fit in 64 bits");
-        if (p->padding[i] > (reach + 1) / 2)
+        if (p->pad[i] > (reach + 1) / 2)
             return diag_error(d, n->loc,
                               "padding is %" PRId64 ", expected at most half the kernel, %" PRId64,
-                              p->padding[i], (reach + 1) / 2);
+                              p->pad[i], (reach + 1) / 2);
     }
     return true;
 }
@@ -533,10 +532,10 @@ static bool pool_geometry(const Node *n, Pool *p, int dilation, int ceil, Diag *
 static Dim pool_axis(Program *p, const Pool *g, int i, Dim in)
 {
     Dim reach = reach_of(p, DIM(g->kernel[i]), g->dilation[i]);
-    if (!g->ceil)
-        return window(p, in, reach, g->padding[i], g->stride[i]);
-    Dim out = window(p, dim_add(p, in, DIM(g->stride[i] - 1)), reach, g->padding[i], g->stride[i]);
-    Dim last = dim_add(p, in, DIM(g->padding[i] - 1));
+    if (!g->rounds_up)
+        return window(p, in, reach, g->pad[i], g->stride[i]);
+    Dim out = window(p, dim_add(p, in, DIM(g->stride[i] - 1)), reach, g->pad[i], g->stride[i]);
+    Dim last = dim_add(p, in, DIM(g->pad[i] - 1));
     return dim_min(p, out, dim_add(p, dim_floordiv(p, last, DIM(g->stride[i])), DIM(1)));
 }
 

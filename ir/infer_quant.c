@@ -47,27 +47,19 @@ static int64_t n_known(const Node *n, int i)
 {
     double v;
     const Value *x = arg_value(n, i);
-    const State *s = x ? x->state : NULL;
     if (!x)
         return arg_number(n, i, &v);
-    return s && s->data && s->kind != ST_MUTABLE && !s->type.stride &&
-                   type_bytes(s->type) <= s->n_bytes
-               ? type_numel(s->type)
-               : 0;
+    return value_is_known(x) ? type_numel(x->type) : 0;
 }
 
 static double known(const Node *n, int i, int64_t k)
 {
     double v = 0;
-    uint64_t bits; /* a constant of a textual program may be unaligned */
     const Value *x = arg_value(n, i);
-    if (!x) {
-        arg_number(n, i, &v);
-        return v;
-    }
-    size_t size = etc_dtype_size((int)x->type.dtype);
-    memcpy(&bits, x->state->data + (size_t)k * size, size);
-    return tensor_number(&(EtcTensor){.dtype = x->type.dtype, .data = &bits}, 0);
+    if (x)
+        return value_number(x, k);
+    arg_number(n, i, &v);
+    return v;
 }
 
 /* Checks that all known scales are finite and above 0. */

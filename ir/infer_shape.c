@@ -9,11 +9,6 @@ static Program *program_of(const Node *n)
     return n->graph->program;
 }
 
-static bool is_one(Dim a)
-{
-    return dim_equal(a, DIM(1));
-}
-
 /* -- views of the same elements ------------------------------------------------------- */
 
 /* Replaces the one -1 in `size` such that the product is `total`, or checks the product. */
@@ -151,7 +146,7 @@ bool infer_squeeze(const Node *n, Type *out, Diag *d)
     if (!get_tensor(n, "self", &x, d) || (n->n_args > 1 && !get_axes(n, 1, x.rank, &axes, d)))
         return false;
     for (int i = 0; i < x.rank; i++)
-        if (!(axes >> i & 1) || !is_one(x.dim[i]))
+        if (!(axes >> i & 1) || !dim_is_one(x.dim[i]))
             dim[rank++] = x.dim[i];
     return set_tensor(n, out, x.dtype, rank, dim, d);
 }
@@ -227,7 +222,7 @@ bool infer_expand(const Node *n, Type *out, Diag *d)
         int from = i - (count - x.rank);
         if (from >= 0 && dim_equal(size[i], DIM(-1)))
             size[i] = x.dim[from];
-        if (from >= 0 && !is_one(x.dim[from]) && !dims_agree(n, x.dim[from], size[i]))
+        if (from >= 0 && !dim_is_one(x.dim[from]) && !dims_agree(n, x.dim[from], size[i]))
             return diag_error(d, n->loc, "cannot expand size %s of axis %d to %s",
                               dim_text(program_of(n), x.dim[from]), from,
                               dim_text(program_of(n), size[i]));

@@ -227,6 +227,12 @@ State *program_state(Program *p, StateKind kind, const char *name, const char *f
  * only after program_align(), which does so for all states. */
 void *state_elements(State *s);
 void program_align(Program *p);
+/* Return whether v is a state that no call writes, and whether its elements can be read, too: it is
+ * no blob, it has no strides, and all its bytes are at hand.  v may be NULL. */
+bool value_is_fixed(const Value *v);
+bool value_is_known(const Value *v);
+Place value_place(const Value *v); /* that of its state, if it stands for one */
+bool value_lies_within(const Value *inner, const Value *outer); /* its bytes are some of the other's */
 
 /* Makes a constant in the side file.  `data` has type_bytes(type) bytes and is not copied.  Its
  * name begins with `stem` and is unique. */
@@ -251,6 +257,9 @@ int graph_number(const Graph *g);
 const char *program_name(const Program *p, const char *name);
 Value *graph_state(Graph *g, State *s); /* the value that stands for s here; made on first use */
 Value *graph_find_state(const Graph *g, const State *s); /* the same; NULL: there is none yet */
+/* Makes a constant as program_const does, with the fqn of `like` and its name, which `part` follows.
+ * Returns the value that stands for it in g. */
+Value *graph_const_like(Graph *g, const State *like, const char *part, Type type, void *data);
 /* Returns all values by index, in `tmp`; NULL stands for those of removed nodes. */
 const Value **graph_values(const Graph *g, Arena *tmp);
 void graph_add_input(Graph *g, Value *v);
@@ -440,9 +449,10 @@ typedef struct Uses {
     int n_values;  /* values from this index on were made later */
 } Uses;
 Uses graph_uses(const Graph *g, Arena *tmp);
-/* Returns whether one operand of one node reads v, and no output or update.  A value that was made
- * after graph_uses() does not count as read. */
-bool value_is_read_once(const Uses *u, const Value *v);
+/* Returns the node that reads v, if one operand of one node reads it, and no output or update; else
+ * NULL.  A value that was made after graph_uses() does not count as read. */
+Node *value_reader(const Uses *u, const Value *v);
+bool value_is_read_once(const Uses *u, const Value *v); /* it has such a reader */
 
 /* -- schemas ----------------------------------------------------------------------------- */
 

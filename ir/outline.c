@@ -7,7 +7,7 @@ static Value *inner_value(Outline *o, Value *v)
 {
     if (o->inner[v->index])
         return o->inner[v->index];
-    if (v->state && v->state->kind != ST_MUTABLE)
+    if (value_is_fixed(v))
         return graph_state(o->body, v->state);
     Value *in = graph_value(o->body, v->name, v->type);
     graph_add_input(o->body, in);

@@ -58,6 +58,10 @@ Dim dim_expand(Program *p, Dim d);
 Dim dim_max(Program *p, Dim a, Dim b);
 Dim dim_min(Program *p, Dim a, Dim b);
 bool dim_equal(Dim a, Dim b); /* they are equal for all values of the symbols */
+static inline bool dim_is_one(Dim d)
+{
+    return !d.expr && d.value == 1;
+}
 bool dims_equal(const Dim *a, const Dim *b, int n);
 void dim_range(Dim d, int64_t *lo, int64_t *hi); /* INT64_MIN, INT64_MAX: there is no bound */
 int64_t dim_upper(Dim d);                        /* INT64_MAX: there is no bound */

@@ -47,18 +47,11 @@ static int reader(const Choice *c, int i)
     return n->n_out ? place(c, c->s->producer[n->out[0]->index]) : NOBODY;
 }
 
-static const Node *sole_reader(const Choice *c, const Value *v)
-{
-    const Uses *u = &c->s->uses;
-    const int at = u->first[v->index];
-    return u->first[v->index + 1] - at == 1 && !u->escapes[v->index] ? u->user[at] : NULL;
-}
-
 /* Returns whether v lies between a dequantize and a quantize that belong together.  The node
  * between them is computed in integers only if all three are on one side, so v must not cross. */
 static bool is_in_integers(const Choice *c, const Value *v)
 {
-    const Node *next = sole_reader(c, v);
+    const Node *next = value_reader(&c->s->uses, v);
     if (!v->def || place(c, c->s->producer[v->index]) == NOBODY)
         return false;
     if (v->def->op == OP_DEQUANTIZE_PER_TENSOR) {
@@ -69,7 +62,7 @@ static bool is_in_integers(const Choice *c, const Value *v)
     }
     if (next && (next->op == OP_RELU || next->op == OP_HARDTANH || next->op == OP_CLAMP) &&
         place(c, c->s->producer[next->out[0]->index]) != NOBODY)
-        next = sole_reader(c, next->out[0]);
+        next = value_reader(&c->s->uses, next->out[0]);
     return next && next->op == OP_QUANTIZE_PER_TENSOR &&
            place(c, c->s->producer[next->out[0]->index]) != NOBODY;
 }
@@ -94,7 +87,7 @@ static bool may_cross(const Choice *c, const Value *v, int made)
     bool inside = made != NOBODY;
     for (int i = c->s->uses.first[v->index]; i < c->s->uses.first[v->index + 1]; i++)
         inside = inside || reader(c, i) != NOBODY;
-    return inside && !(v->state && v->state->kind != ST_MUTABLE) && !value_is_from_constants(v);
+    return inside && !value_is_fixed(v) && !value_is_from_constants(v);
 }
 
 /* Adds two nodes for a value.  `in` is on the sink's side if any reader is, and `out` is on the

@@ -10,12 +10,9 @@ bool value_is_from_constants(const Value *v)
         (n->op != OP_DEQUANTIZE_PER_CHANNEL && n->op != OP_DEQUANTIZE_PER_TENSOR &&
          n->op != OP_DEQUANTIZE_PER_TENSOR_TENSOR && n->op != OP__TO_COPY && n->op != OP_VIEW))
         return false;
-    for (int i = 0; i < n->n_in; i++) {
-        const State *s = n->in[i]->state;
-        if (s ? s->kind == ST_MUTABLE || s->kind == ST_BLOB || !s->data || n->in[i]->type.stride
-              : !value_is_from_constants(n->in[i]))
+    for (int i = 0; i < n->n_in; i++)
+        if (!value_is_known(n->in[i]) && !value_is_from_constants(n->in[i]))
             return false;
-    }
     return true;
 }
 

@@ -155,7 +155,7 @@ static void add_inputs(const Split *s, RegionReport *r, int i, int *seen)
     const Node *n = s->node[i];
     for (int k = 0; k < n->n_in; k++) {
         const Value *v = n->in[k];
-        bool is_const = (v->state && v->state->kind != ST_MUTABLE) || value_is_from_constants(v);
+        bool is_const = value_is_fixed(v) || value_is_from_constants(v);
         if (is_const || region_of_value(s, v) == s->region[i] || seen[v->index] == s->region[i] + 1)
             continue;
         seen[v->index] = s->region[i] + 1;

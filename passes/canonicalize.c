@@ -9,11 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_one(Dim d)
-{
-    return dim_equal(d, DIM(1));
-}
-
 /* -- numbers ------------------------------------------------------------------------------- */
 
 static bool is_literal(const Arg *a)
@@ -35,8 +30,8 @@ static bool is_full(const Node *n)
 /* Returns the node that fills v, a tensor of rank 0, with a number; NULL: none does. */
 static const Node *filling(const Value *v)
 {
-    return v->def && !v->type.rank && is_full(v->def) && arg_get(v->def, "fill_value").kind != ARG_VALUE ? v->def
-                                                                                                        : NULL;
+    const Node *n = v->type.rank ? NULL : v->def;
+    return n && is_full(n) && arg_get(n, "fill_value").kind != ARG_VALUE ? n : NULL;
 }
 
 /* Returns the number with which v is filled, if x computes with it to the same bits; NULL: it is
@@ -249,7 +244,7 @@ static Value *select_of(Rewrite *r, Node *n, const Node *def)
     Slice s;
     Type x = n->out[0]->type;
     if (!def || !slice_read(def, &s) || s.start.expr || s.x->type.rank != x.rank + 1 ||
-        !is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
+        !dim_is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
         !dims_equal(s.x->type.dim + s.axis + 1, x.dim + s.axis, x.rank - s.axis))
         return NULL;
     return select_build(r->g, n, n->loc, s.x, s.axis, s.start, r->d);
@@ -289,7 +284,7 @@ static Value *permuted_integers(Rewrite *r, Node *n, const Permute *p)
 {
     QParams q;
     const Node *from = p->x->def;
-    if (!from || !qparams_read(from, &q) || !q.undoes || q.kind == Q_TOKEN || !value_is_const(q.x))
+    if (!from || !qparams_read(from, &q) || !q.undoes || q.kind == Q_TOKEN || !value_is_known(q.x))
         return NULL;
     int64_t axis[MAX_RANK];
     for (int i = 0; i < p->rank; i++)
@@ -349,7 +344,7 @@ static Value *plain_permute(Rewrite *r, Node *n)
         return NULL;
     merge_permutes(n, &p);
     for (int i = 0, last = -1; i < p.rank; i++) {
-        if (is_one(p.x->type.dim[p.axis[i]]))
+        if (dim_is_one(p.x->type.dim[p.axis[i]]))
             continue;
         if (p.axis[i] < last)
             return permuted_integers(r, n, &p);
@@ -363,7 +358,7 @@ static Value *select_only(Rewrite *r, Node *n)
 {
     int64_t axis;
     Type x = arg_value(n, "self")->type, y = n->out[0]->type;
-    if (!arg_int(n, "dim", &axis) || !is_one(x.dim[axis]))
+    if (!arg_int(n, "dim", &axis) || !dim_is_one(x.dim[axis]))
         return NULL;
     return build_view(r, n, arg_value(n, "self"), y.dim, y.rank);
 }
@@ -419,8 +414,7 @@ static Value *roll_row(Rewrite *r, Node *n)
 static bool is_uniform(const Value *v, bool *truth)
 {
     int64_t count = type_is_static(v->type) ? type_numel(v->type) : 0;
-    if (!count || !value_is_const(v) || v->type.stride || v->state->n_bytes < count ||
-        v->type.dtype != ETC_BOOL)
+    if (!count || !value_is_known(v) || v->type.dtype != ETC_BOOL)
         return false;
     *truth = v->state->data[0] != 0;
     for (int64_t i = 1; i < count; i++)
@@ -546,9 +540,8 @@ static Value *all_in_order(Rewrite *r, Node *n)
 {
     Type x = arg_value(n, "self")->type, y = n->out[0]->type;
     const Value *at = arg_count(n, "indices") == 1 ? arg_list_value(n, "indices", 0) : NULL;
-    if (!at || x.rank != 1 || at->type.dtype != ETC_I64 || !value_is_const(at) || at->type.stride ||
-        !type_is_static(at->type) || !dim_equal(x.dim[0], DIM(type_numel(at->type))) ||
-        at->state->n_bytes < type_bytes(at->type))
+    if (!value_is_known(at) || x.rank != 1 || at->type.dtype != ETC_I64 ||
+        !dim_equal(x.dim[0], DIM(type_numel(at->type))))
         return NULL;
     const int64_t *index = state_elements(at->state);
     for (int64_t i = 0; i < x.dim[0].value; i++)

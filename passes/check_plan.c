@@ -27,8 +27,8 @@ typedef struct Cut {
 
 enum { MIXED = -1 };
 
-/* Contents that belong to several values: those of the segments from `first` on when it was
- * made. */
+/* The contents of a value whose bytes belong to several values: segment first + i held holds[i] when
+ * this was made. */
 typedef struct Mix {
     const int *holds;
     int first;
@@ -65,20 +65,15 @@ static Region region_of(Place at)
     return (Region){at.pool, callers ? at.offset : 0};
 }
 
-static Place place_of(const Value *v)
-{
-    return v->state ? v->state->place : v->place;
-}
-
 static int64_t start_of(const Value *v)
 {
-    Place at = place_of(v);
+    Place at = value_place(v);
     return at.pool == POOL_IN || at.pool == POOL_OUT ? 0 : at.offset;
 }
 
 static bool has_place(const Value *v)
 {
-    return place_of(v).pool != POOL_NONE && v->type.rank != SCALAR && !v->type.is_none;
+    return value_place(v).pool != POOL_NONE && v->type.rank != SCALAR && !v->type.is_none;
 }
 
 static int compare_cuts(const void *a, const void *b)
@@ -105,7 +100,7 @@ static void add_cuts(Check *c, const Value *v)
 {
     if (!has_place(v))
         return;
-    Cut lo = {region_of(place_of(v)), first_byte(c, v)}, hi = lo;
+    Cut lo = {region_of(value_place(v)), first_byte(c, v)}, hi = lo;
     hi.byte = end_byte(c, v);
     PUSH(c->tmp, c->cut, c->n_cuts, lo);
     PUSH(c->tmp, c->cut, c->n_cuts, hi);
@@ -155,12 +150,12 @@ static int segment_at(const Check *c, Region r, int64_t byte)
 
 static int first_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(place_of(v)), first_byte(c, v));
+    return segment_at(c, region_of(value_place(v)), first_byte(c, v));
 }
 
 static int end_segment(const Check *c, const Value *v)
 {
-    return segment_at(c, region_of(place_of(v)), end_byte(c, v));
+    return segment_at(c, region_of(value_place(v)), end_byte(c, v));
 }
 
 /* -- faults ------------------------------------------------------------------------------------ */
@@ -203,7 +198,7 @@ static void hold(Check *c, int segment, int contents)
 /* Lets bytes [from, to) of v hold v. */
 static void paint_part(Check *c, const Value *v, int64_t from, int64_t to)
 {
-    Region r = region_of(place_of(v));
+    Region r = region_of(value_place(v));
     int end = segment_at(c, r, start_of(v) + to);
     for (int i = segment_at(c, r, start_of(v) + from); i < end; i++)
         hold(c, i, c->base + v->index + 1);
@@ -233,7 +228,7 @@ static void take_over(Check *c, const Value *v, const Check *around, const Value
 
 static bool is_inside(const Value *in, const Value *out)
 {
-    Region a = region_of(place_of(in)), b = region_of(place_of(out));
+    Region a = region_of(value_place(in)), b = region_of(value_place(out));
     return has_place(in) && has_place(out) && a.pool == b.pool && a.number == b.number &&
            start_of(out) >= start_of(in) &&
            start_of(out) + type_bytes(out->type) <= start_of(in) + type_bytes(in->type);
@@ -244,7 +239,7 @@ static bool overlaps(const Value *a, const Value *b, int64_t from, int64_t to)
 {
     if (!has_place(a) || !has_place(b) || !type_bytes(a->type) || from == to)
         return false;
-    Region x = region_of(place_of(a)), y = region_of(place_of(b));
+    Region x = region_of(value_place(a)), y = region_of(value_place(b));
     return x.pool == y.pool && x.number == y.number && start_of(a) < start_of(b) + to &&
            start_of(b) + from < start_of(a) + type_bytes(a->type);
 }
@@ -395,7 +390,7 @@ static bool allows_overlay(const Node *n, int slot)
 
 static void check_place(Check *c, const Node *n, const Value *y)
 {
-    Place at = place_of(y);
+    Place at = value_place(y);
     if (at.pool == POOL_IN)
         c->ok = diag_fault(c->d, FAULT_BUG, n->loc, "plan: result %%%s lies in an input", y->name);
     if (at.pool > 0 && (at.pool > c->method->n_pools || at.offset < 0 ||
@@ -639,8 +634,8 @@ bool pass_check_plan(Program *p, Arena *tmp, Diag *d)
 
 /* -- the report -------------------------------------------------------------------------------- */
 
-/* Values in use, and the bytes of pools that they cover: each once, whichever values lie there, and
- * in units of PLAN_ALIGN. */
+/* The bytes of pools that live values cover, in units of PLAN_ALIGN.  A byte counts once, even if
+ * several values lie there. */
 typedef struct Live {
     const Check *c;
     int *covered; /* by segment: values there */
@@ -654,7 +649,7 @@ static Live live_new(const Check *c)
 
 static void live_add(Live *l, const Value *v, int step)
 {
-    if (!has_place(v) || place_of(v).pool < 0)
+    if (!has_place(v) || value_place(v).pool < 0)
         return;
     int end = end_segment(l->c, v);
     for (int i = first_segment(l->c, v); i < end; i++) {
@@ -712,7 +707,7 @@ static int64_t touched(Live *l, const Node *n)
 
 static void add_value(PlanReport *r, const Value *v)
 {
-    if (!has_place(v) || place_of(v).pool < 0)
+    if (!has_place(v) || value_place(v).pool < 0)
         return;
     r->naive += v->def && is_declared_view(v->def) ? 0 : round_up(type_bytes(v->type), PLAN_ALIGN);
     r->n_values++;

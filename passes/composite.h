@@ -166,7 +166,7 @@ Arg play_no_node(Play *p); /* ends a play with is_type, which may not build node
 Arg play_body(Play *p, const RuleBody *body); /* runs a rule; its names are the node's arguments */
 Arg play_given(Play *p, const RuleBody *body, const Given *g); /* runs it on these */
 
-/* composite_loop.c: the nodes after `before` that are a part of a loop, the values that stand
+/* A part of a loop, for composite_loop.c: its nodes, which come after `before`, the values that stand
  * for the carried tensors in them, and their results. */
 typedef struct LoopPart {
     Node *before; /* NULL: the part begins with the first node of the graph */

@@ -113,8 +113,8 @@ static bool has_open_number(const Node *n)
     return false;
 }
 
-/* Columns or rows, whichever are less, of matrices that a .pte takes apart as nodes: some ten for
- * each, or three hundred; as long as a file does not ask for too many. */
+/* A .pte computes a factorization by nodes if the matrix has at most so many rows, or so many columns.
+ * Each of them costs about ten nodes (SMALL_STEPS) or three hundred (TINY_STEPS). */
 enum { SMALL_STEPS = 16, TINY_STEPS = 4 };
 
 static bool is_spelled_out(const Program *p, const Node *n)

@@ -12,7 +12,7 @@ static Value *flat(Rewrite *r, Node *n, Value *v)
 /* Returns whether v has constant zero points that are all 0, so that they can be left out. */
 static bool is_all_zero(const Value *v)
 {
-    if (!value_is_const(v) || v->type.stride)
+    if (!value_is_known(v))
         return false;
     for (int64_t i = 0; i < type_bytes(v->type); i++)
         if (v->state->data[i])
@@ -198,8 +198,8 @@ static EtcDtype dtype_of_range(int64_t lo, int64_t hi)
                                                 : ETC_I32;
 }
 
-/* Quantizes x, or undoes that, as op says.  scale and zero are NULL where n has them as plain
- * numbers. */
+/* Builds `op`, a quantize or a dequantize, of x.  scale and zero are NULL if they are numbers of n
+ * itself. */
 static Node *affine_step(Rewrite *r, Node *n, OpId op, Value *x, Value *scale, Value *zero)
 {
     int64_t lo = 0, hi = 0;

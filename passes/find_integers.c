@@ -104,9 +104,7 @@ static bool find_runs(Runs *r, int64_t row, int64_t all)
 
 static Value *constant(Rewrite *r, const Value *like, EtcDtype t, int rank, const Dim *dim, void *data)
 {
-    Program *p = r->g->program;
-    Type type = type_tensor(p, t, rank, dim);
-    return graph_state(r->g, program_const(p, like->state->name, like->state->fqn, type, data));
+    return graph_const_like(r->g, like->state, "", type_tensor(r->g->program, t, rank, dim), data);
 }
 
 /* Returns the weight as integers that are dequantized, with the sizes that it had. */
@@ -169,7 +167,7 @@ static Value *bytes_cast(const Node *n, int side)
 {
     const Node *cast = n->in[side]->def;
     Value *w = cast && cast->op == OP__TO_COPY ? first_operand(cast) : NULL;
-    return w && value_is_const(w) && w->type.dtype == ETC_I8 && w->type.rank == 2 && !w->type.stride ? w : NULL;
+    return value_is_known(w) && w->type.dtype == ETC_I8 && w->type.rank == 2 ? w : NULL;
 }
 
 /* Returns false if an error was reported. */
@@ -191,7 +189,7 @@ static bool join_scales(Rewrite *r, Node *n)
 
 /* -- zero points ------------------------------------------------------------------------------- */
 
-/* Integers of a constant with zero points, n of them: element e has number e / inner % n. */
+/* A constant of integers with n zero points.  That of element e is zero[e / inner % n]. */
 typedef struct Points {
     QParams q;
     int64_t n, inner, *zero;
@@ -202,7 +200,7 @@ static bool read_points(const Node *n, Points *p, Arena *tmp)
 {
     QParams *q = &p->q;
     if (!qparams_read(n, q) || !q->undoes || q->kind == Q_TOKEN || (q->kind == Q_TENSOR && q->scales) ||
-        n->out[0]->type.dtype != ETC_F32 || !value_is_const(q->x) || q->x->type.stride || q->x->type.rank < 2 ||
+        n->out[0]->type.dtype != ETC_F32 || !value_is_known(q->x) || q->x->type.rank < 2 ||
         (q->dtype != ETC_U8 && q->dtype != ETC_I8))
         return false;
     const bool by_channel = q->kind == Q_CHANNEL;
@@ -213,11 +211,10 @@ static bool read_points(const Node *n, Points *p, Arena *tmp)
     p->zero = NEW(tmp, int64_t, p->n + 1);
     bool any = q->dtype == ETC_U8;
     const Value *z = q->zeros;
-    if (z && (!value_is_const(z) || z->type.stride || !dtype_is_int(z->type.dtype) || type_numel(z->type) != p->n))
+    if (z && (!value_is_known(z) || !dtype_is_int(z->type.dtype) || type_numel(z->type) != p->n))
         return false;
-    const EtcTensor zeros = {.dtype = z ? z->type.dtype : ETC_I64, .data = z ? state_elements(z->state) : NULL};
     for (int64_t i = 0; i < p->n; i++) {
-        p->zero[i] = z ? (int64_t)tensor_number(&zeros, i) : q->zero;
+        p->zero[i] = z ? (int64_t)value_number(z, i) : q->zero;
         any = any || p->zero[i];
     }
     return any;
@@ -269,13 +266,12 @@ static float *move_zeros(Points *p, int64_t n, Arena *a)
 {
     const Value *s = p->q.scales;
     const int64_t middle = p->q.dtype == ETC_U8 ? 128 : 0;
-    if (s && (!value_is_const(s) || s->type.stride || type_numel(s->type) != p->n))
+    if (s && (!value_is_known(s) || type_numel(s->type) != p->n))
         return NULL;
-    const EtcTensor scales = {.dtype = s ? s->type.dtype : ETC_F32, .data = s ? state_elements(s->state) : NULL};
     float *by = NEW(a, float, n + 1);
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = p->n > 1 ? i : 0;
-        by[i] = (float)((double)(middle - p->zero[at]) * (s ? tensor_number(&scales, at) : p->q.scale));
+        by[i] = (float)((double)(middle - p->zero[at]) * (s ? value_number(s, at) : p->q.scale));
     }
     for (int64_t i = 0; i < p->n; i++)
         p->zero[i] = middle;

@@ -5,11 +5,6 @@
  * another rule here rewrites. */
 #include "passes/composite.h"
 
-static bool is_one(Dim d)
-{
-    return dim_equal(d, DIM(1));
-}
-
 /* -- operands of unlike rank ----------------------------------------------------------------- */
 
 /* Returns whether the official kernels use the shortcut for an operand that broadcasts along one
@@ -34,7 +29,7 @@ static bool is_planned(const Node *n)
 static int leading_ones(Type t)
 {
     int n = 0;
-    while (n < t.rank && is_one(t.dim[n]))
+    while (n < t.rank && dim_is_one(t.dim[n]))
         n++;
     return n;
 }
@@ -48,7 +43,7 @@ static bool loses_rank(Type whole, Type part)
         return false;
     int whole_rank = whole.rank - leading_ones(whole), part_rank = part.rank - leading_ones(part);
     for (int i = 0; i < whole.rank; i++) {
-        bool is_part = is_one(part.dim[more + i]), is_whole = is_one(whole.dim[i]);
+        bool is_part = dim_is_one(part.dim[more + i]), is_whole = dim_is_one(whole.dim[i]);
         if (is_whole && !is_part)
             return false;
         spread += is_part && !is_whole;

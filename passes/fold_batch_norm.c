@@ -33,11 +33,8 @@ typedef struct Affine { /* y = x * factor + shift, per channel */
 
 const float *value_floats(const Value *v, int64_t n)
 {
-    if (!v || !value_is_const(v) || v->type.dtype != ETC_F32 || v->type.stride ||
-        !type_is_static(v->type) || (n >= 0 && type_numel(v->type) != n) ||
-        v->state->n_bytes < type_bytes(v->type))
-        return NULL;
-    return state_elements(v->state);
+    const bool ok = value_is_known(v) && v->type.dtype == ETC_F32 && (n < 0 || type_numel(v->type) == n);
+    return ok ? state_elements(v->state) : NULL;
 }
 
 /* Sets *a to the factor and the term of each channel.  Returns false if the norm's parameters
@@ -117,7 +114,7 @@ static Value *scaled_weight(Fold *f, const Value *w, const Affine *a, bool chann
     else
         to = arena_alloc(f->p->arena, (size_t)n + 1, sizeof *to);
     scale(to, from, n, a, channels_last);
-    return graph_state(f->r.g, program_const(f->p, s->name, s->fqn, type_plain(s->type), to));
+    return graph_const_like(f->r.g, s, "", type_plain(s->type), to);
 }
 
 static Value *channel_const(Fold *f, const State *like, const double *v, int64_t n, int rank)
@@ -129,7 +126,7 @@ static Value *channel_const(Fold *f, const State *like, const double *v, int64_t
     for (int i = 1; i < rank; i++)
         dim[i] = DIM(1);
     Type t = type_tensor(f->p, ETC_F32, rank, dim);
-    return graph_state(f->r.g, program_const(f->p, like->name, like->fqn, t, data));
+    return graph_const_like(f->r.g, like, "", t, data);
 }
 
 /* Returns (b - mean) * f + beta.  The result is NULL if there was no bias and nothing is added. */

@@ -150,7 +150,7 @@ static bool is_foldable(const Node *n)
         node_reads_symbols(n) || widens(n))
         return false;
     for (int i = 0; i < n->n_in; i++)
-        if (!value_is_const(n->in[i]) || n->in[i]->type.stride || !type_is_static(n->in[i]->type))
+        if (!value_is_known(n->in[i]))
             return false;
     for (int i = 0; i < n->n_out; i++)
         if (n->out[i]->type.rank == SCALAR || n->out[i]->type.is_none ||
@@ -191,17 +191,6 @@ static int64_t growth(const Fold *f, const Node *n)
     return bytes;
 }
 
-static EtcTensor *tensor_of(State *s, Arena *tmp)
-{
-    EtcTensor *t = NEW(tmp, EtcTensor, 1);
-    *t = (EtcTensor){.data = state_elements(s), .dtype = s->type.dtype, .rank = s->type.rank,
-                     .dim = NEW(tmp, int32_t, s->type.rank + 1),
-                     .capacity = type_bytes(s->type), .is_static = 1};
-    for (int i = 0; i < s->type.rank; i++)
-        t->dim[i] = (int32_t)s->type.dim[i].value;
-    return t;
-}
-
 static void replace_by_state(Fold *f, Node *n, int i, State *s)
 {
     rewrite_value(&f->r, n->out[i], graph_state(f->r.g, s));
@@ -235,7 +224,7 @@ static bool fold_f8(Fold *f, Node *n)
     float *data = arena_bytes(p->arena, (size_t)type_bytes(t) + 1);
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)f8_value(from, s->data[i]);
-    Value *v = graph_state(f->r.g, program_const(p, s->name, s->fqn, t, (uint8_t *)data));
+    Value *v = graph_const_like(f->r.g, s, "", t, data);
     v = build_cast(&f->r, n, v, to);
     return v && rewrite_node(&f->r, n, v);
 }
@@ -250,7 +239,7 @@ static void fold(Fold *f, Node *n)
     if (more > *f->left)
         return;
     for (int i = 0; i < n->n_in; i++)
-        in[i] = tensor_of(n->in[i]->state, f->r.tmp);
+        in[i] = eval_constant(n->in[i], f->r.tmp);
     if (!eval_node(n, in, symbol, p->arena, out, &f->quiet))
         return;
     *f->left -= more > 0 ? more : 0;

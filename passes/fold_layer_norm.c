@@ -97,12 +97,6 @@ static void find(Fold *f, const Node *n)
 
 /* -- what is made of it ------------------------------------------------------------------------ */
 
-static Value *constant(Fold *f, const State *like, Type t, float *data)
-{
-    State *s = program_const(f->p, like->name, like->fqn, type_plain(t), data);
-    return graph_state(f->r.g, s);
-}
-
 /* Returns w * g along axis 1. */
 static Value *new_weight(Fold *f, const Value *w, const Affine *norm)
 {
@@ -111,7 +105,7 @@ static Value *new_weight(Fold *f, const Value *w, const Affine *norm)
     float *to = arena_alloc(f->p->arena, (size_t)all + 1, sizeof *to);
     for (int64_t i = 0; i < all; i++)
         to[i] = (float)((double)from[i] * (double)norm->weight[i / inner % norm->n]);
-    return constant(f, w->state, w->type, to);
+    return graph_const_like(f->r.g, w->state, "", type_plain(w->type), to);
 }
 
 /* Returns c + w b. */
@@ -127,7 +121,7 @@ static Value *new_bias(Fold *f, const Value *w, const Value *c, const Affine *no
             sum += (double)weight[o * inner + i] * (double)norm->bias[i / space];
         to[o] = (float)sum;
     }
-    return constant(f, c ? c->state : w->state, type_tensor(f->p, ETC_F32, 1, &rows), to);
+    return graph_const_like(f->r.g, c ? c->state : w->state, "", type_tensor(f->p, ETC_F32, 1, &rows), to);
 }
 
 static bool fold_product(Fold *f, Node *n, const Affine *norm)

@@ -22,12 +22,13 @@
  * if possible there are two, because backends take no others.  Each node is looked at once. */
 #include "passes/internal.h"
 #include "ir/backend.h"
+#include "ir/eval.h"
 #include "ir/session.h"
 #include <math.h>
 
 enum { MAX_LEVELS = 12, MAX_BATCH = 4 };
 
-/* Batch axes that the scores are seen under somewhere. */
+/* The batch axes of the scores in one of the views of the model. */
 typedef struct Level {
     const Dim *dim;
     int rank;
@@ -92,17 +93,11 @@ static bool read_number(const Node *n, int i, double *v)
     const Value *x = arg_value(n, i);
     if (!x)
         return arg_number(n, i, v);
-    if (!value_is_const(x) || !type_is_static(x->type) || type_numel(x->type) != 1 ||
-        x->state->n_bytes < type_bytes(x->type))
-        return false;
-    const void *at = state_elements(x->state);
-    if (x->type.dtype == ETC_F16)
-        *v = half_value(*(const uint16_t *)at);
-    else if (x->type.dtype == ETC_BF16)
-        *v = bfloat_value(*(const uint16_t *)at);
-    else if (x->type.dtype == ETC_F32)
-        *v = (double)*(const float *)at;
-    return x->type.dtype == ETC_F32 || dtype_is_half(x->type.dtype);
+    const bool ok = value_is_known(x) && type_numel(x->type) == 1 &&
+                    (x->type.dtype == ETC_F32 || dtype_is_half(x->type.dtype));
+    if (ok)
+        *v = value_number(x, 0);
+    return ok;
 }
 
 /* Reads x * number or x / number, and multiplies *factor by the factor. */

@@ -22,17 +22,6 @@ typedef struct Fixed {
     Uses u;
 } Fixed;
 
-static bool read_points(const Node *n, bool undoes, QParams *p)
-{
-    return n && qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
-           (p->dtype == ETC_I8 || p->dtype == ETC_U8) && p->scale > 1e-30 && p->scale < 1e30;
-}
-
-static Value *read_bytes(const Value *v, QParams *p)
-{
-    return v && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
-}
-
 /* Returns the integer nearest to v, ties to even, without libm.  |v| is at most 2^51. */
 static double nearest(double v)
 {
@@ -58,8 +47,8 @@ static bool fuse_matmul(Fixed *f, Node *n, const Node *product, double by, const
 {
     QParams a, b;
     Permute turn;
-    Value *x = read_bytes(arg_value(product, "self"), &a);
-    Value *w = read_bytes(arg_value(product, "mat2"), &b);
+    Value *x = read_dequantize(arg_value(product, "self"), &a);
+    Value *w = read_dequantize(arg_value(product, "mat2"), &b);
     const double factor = x && w ? a.scale * b.scale * by / to->scale * 2147483648.0 : 0;
     if (!(factor > 0 && factor < 0x3fffffff) || !type_is_static(x->type) ||
         x->type.dim[2].value < 1 || x->type.dim[2].value > 32768)
@@ -108,15 +97,10 @@ static bool read_channels(Fixed *f, const Value *v, int64_t n, double otherwise,
     *to = NEW(f->r.tmp, double, n);
     for (int64_t i = 0; i < n; i++)
         (*to)[i] = otherwise;
-    if (!v)
-        return true;
-    const Type t = v->type;
-    if (!value_is_const(v) || t.dtype != ETC_F32 || t.stride || !type_is_static(t) ||
-        type_numel(t) != n || v->state->n_bytes < type_bytes(t))
-        return false;
-    bool ok = true;
-    for (int64_t i = 0; ok && i < n; i++) {
-        (*to)[i] = ((const float *)state_elements(v->state))[i];
+    const float *from = value_floats(v, n);
+    bool ok = !v || from;
+    for (int64_t i = 0; v && ok && i < n; i++) {
+        (*to)[i] = from[i];
         ok = magnitude((*to)[i]) < 1e30; /* this is false for NaN too */
     }
     return ok;
@@ -151,7 +135,7 @@ static bool fuse_norm(Fixed *f, Node *n, const Node *norm, const QParams *to)
     Norm m;
     NormShape s;
     double *factor, *offset, eps;
-    Value *x = norm_read(norm, &m) ? read_bytes(m.x, &from) : NULL;
+    Value *x = norm_read(norm, &m) ? read_dequantize(m.x, &from) : NULL;
     if (!x || !shape_of(&m, &s) || !read_channels(f, m.weight, s.channels, 1, &factor) ||
         !read_channels(f, m.bias, s.channels, 0, &offset))
         return true;
@@ -210,7 +194,7 @@ static bool look(Fixed *f, Node *n)
     rewrite_inputs(&f->r, n);
     if (is_cast(n))
         return scale_cast(f, n);
-    if (!read_points(n, false, &to) || !to.x->def || !value_is_read_once(&f->u, to.x))
+    if (!read_byte_points(n, false, &to) || !to.x->def || !value_is_read_once(&f->u, to.x))
         return true;
     const Node *at = to.x->def;
     const Value *scaled = read_scaling(at, &by);

@@ -47,34 +47,16 @@ static int64_t least_of(EtcDtype t)
     return t == ETC_U8 ? 0 : -128;
 }
 
-/* Reads a quantize or dequantize per tensor by numbers.  Its scale is far from the ends of float,
- * so that scaling there and back is exact, and its zero point is within the dtype. */
-static bool read_points(const Node *n, bool undoes, QParams *p)
+bool read_byte_points(const Node *n, bool undoes, QParams *p)
 {
-    return qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
+    return n && qparams_read(n, p) && p->kind == Q_TENSOR && !p->scales && p->undoes == undoes &&
            is_byte(p->dtype) && p->scale > 1e-30 && p->scale < 1e30 &&
            p->zero >= least_of(p->dtype) && p->zero <= least_of(p->dtype) + 255;
 }
 
-/* Returns x if v is dequantize(x) to floats, per tensor by numbers; else NULL. */
-static Value *read_dequantize(const Value *v, QParams *p)
+Value *read_dequantize(const Value *v, QParams *p)
 {
-    return v && v->def && v->type.dtype == ETC_F32 && read_points(v->def, true, p) ? p->x : NULL;
-}
-
-/* Returns the bytes of a constant that is dense; else NULL. */
-static const void *const_data(const Value *v)
-{
-    bool ok = v && value_is_const(v) && !v->type.stride && type_is_static(v->type) &&
-              v->state->n_bytes >= type_bytes(v->type);
-    return ok ? state_elements(v->state) : NULL;
-}
-
-/* Returns element i of a constant of floats or integers. */
-static double number_at(const Value *v, const void *data, int64_t i)
-{
-    const EtcTensor t = {.dtype = v->type.dtype, .data = (void *)(uintptr_t)data};
-    return tensor_number(&t, i);
+    return v && v->type.dtype == ETC_F32 && read_byte_points(v->def, true, p) ? p->x : NULL;
 }
 
 /* -- weights --------------------------------------------------------------------------------- */
@@ -102,14 +84,14 @@ static bool read_fixed(const Value *v, QParams *q)
 /* Sets *scale to the scale of channel i; false: its zero point is not 0, or they are not known. */
 static bool scale_of(const QParams *q, int64_t i, double *scale)
 {
-    const void *scales = const_data(q->scales), *zeros = const_data(q->zeros);
+    const Value *zeros = q->zeros;
     *scale = q->scale;
     if (!q->scales)
         return q->zero == 0;
-    if (!scales || (q->zeros && !zeros) || i >= type_numel(q->scales->type))
+    if (!value_is_known(q->scales) || (zeros && !value_is_known(zeros)) || i >= type_numel(q->scales->type))
         return false;
-    *scale = number_at(q->scales, scales, i);
-    return !zeros || (i < type_numel(q->zeros->type) && number_at(q->zeros, zeros, i) == 0);
+    *scale = value_number(q->scales, i);
+    return !zeros || (i < type_numel(zeros->type) && value_number(zeros, i) == 0);
 }
 
 /* Reads the weight of a product, [channels, ...] or where `by_columns` [k, channels].  False: it is
@@ -124,7 +106,7 @@ static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *
         return false;
     *w = (Weight){.v = q.x, .is_transposed = by_columns && !turned};
     int axis = w->is_transposed ? 1 : 0;
-    if ((q.kind == Q_CHANNEL && q.axis != axis) || q.dtype != ETC_I8 || !const_data(w->v) ||
+    if ((q.kind == Q_CHANNEL && q.axis != axis) || q.dtype != ETC_I8 || !value_is_known(w->v) ||
         w->v->type.rank < 2)
         return false;
     w->n = w->v->type.dim[axis].value;
@@ -136,17 +118,10 @@ static bool read_weight(const Fuse *f, const Value *v, bool by_columns, Weight *
     return w->k > 0 && w->k <= MOST_TERMS;
 }
 
-static Value *constant(Fuse *f, const Weight *like, Type t, const char *what, void *data)
-{
-    Program *p = f->r.g->program;
-    const char *name = arena_printf(p->arena, "%s_%s", like->v->state->name, what);
-    return graph_state(f->r.g, program_const(p, name, like->v->state->fqn, t, data));
-}
-
 /* Returns the weight with a row for each channel. */
 static Value *weight_rows(Fuse *f, const Weight *w)
 {
-    const int8_t *from = const_data(w->v);
+    const int8_t *from = state_elements(w->v->state);
     Program *p = f->r.g->program;
     if (!w->is_transposed)
         return graph_state(f->r.g, w->v->state);
@@ -155,19 +130,19 @@ static Value *weight_rows(Fuse *f, const Weight *w)
         for (int64_t i = 0; i < w->k; i++)
             to[c * w->k + i] = from[i * w->n + c];
     Dim dim[2] = {DIM(w->n), DIM(w->k)};
-    return constant(f, w, type_tensor(p, ETC_I8, 2, dim), "rows", to);
+    return graph_const_like(f->r.g, w->v->state, "_rows", type_tensor(p, ETC_I8, 2, dim), to);
 }
 
 static Value *channel_sums(Fuse *f, const Weight *w, const Value *rows)
 {
     Program *p = f->r.g->program;
     Dim dim = DIM(w->n);
-    const int8_t *at = const_data(rows);
+    const int8_t *at = state_elements(rows->state);
     int32_t *to = NEW(p->arena, int32_t, w->n);
     for (int64_t c = 0; c < w->n; c++)
         for (int64_t i = 0; i < w->k; i++)
             to[c] += *at++;
-    return constant(f, w, type_tensor(p, ETC_I32, 1, &dim), "sums", to);
+    return graph_const_like(f->r.g, w->v->state, "_sums", type_tensor(p, ETC_I32, 1, &dim), to);
 }
 
 static Value *channel_scales(Fuse *f, const Weight *w, double by)
@@ -177,7 +152,7 @@ static Value *channel_scales(Fuse *f, const Weight *w, double by)
     float *to = NEW(p->arena, float, w->n);
     for (int64_t c = 0; c < w->n; c++)
         to[c] = (float)(by * w->scale[c]);
-    return constant(f, w, type_tensor(p, ETC_F32, 1, &dim), "scales", to);
+    return graph_const_like(f->r.g, w->v->state, "_scales", type_tensor(p, ETC_F32, 1, &dim), to);
 }
 
 /* -- operands -------------------------------------------------------------------------------- */
@@ -218,17 +193,16 @@ static bool read_bias(Fuse *f, Value *v, const Weight *w, Value **bias)
     if (v->type.dtype != ETC_F32 || v->type.rank != 1 || !dim_equal(v->type.dim[0], DIM(w->n)))
         return false;
     QParams q;
-    const void *data = read_fixed(v, &q) ? const_data(q.x) : NULL;
     double scale;
-    if (!data)
+    if (!read_fixed(v, &q) || !value_is_known(q.x))
         return true;
     float *to = NEW(f->r.g->program->arena, float, w->n);
     for (int64_t c = 0; c < w->n; c++) {
         if (!scale_of(&q, c, &scale))
             return true; /* it stays as it is */
-        to[c] = (float)number_at(q.x, data, c) * (float)scale;
+        to[c] = (float)value_number(q.x, c) * (float)scale;
     }
-    *bias = constant(f, w, type_plain(v->type), "bias", to);
+    *bias = graph_const_like(f->r.g, w->v->state, "_bias", type_plain(v->type), to);
     return true;
 }
 
@@ -354,7 +328,7 @@ static bool read_operands(const Node *n, QParams *p)
     QParams other;
     for (int i = 0; i < n->n_in; i++) {
         const Value *x = read_dequantize(n->in[i], i ? &other : p);
-        if (!x || value_is_const(x) || (i && !qparams_equal(p, &other)))
+        if (!x || value_is_known(x) || (i && !qparams_equal(p, &other)))
             return false;
     }
     return n->n_in > 0;
@@ -472,7 +446,7 @@ static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
         return false;
     *m = (Mean){.node = n, .x = read_dequantize(first_operand(n), from),
                 .of = {.counts_pad = true}};
-    if (!m->x || value_is_const(m->x))
+    if (!m->x || value_is_known(m->x))
         return false;
     bool ok = n->op == OP_MEAN_DIM               ? read_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
@@ -578,8 +552,8 @@ static bool look_softmax(Fuse *f, Node *n)
     QParams from, to;
     int64_t dim;
     Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
-    const Node *user = value_is_read_once(&f->u, v) ? f->u.user[f->u.first[v->index]] : NULL;
-    if (!x || (user && read_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
+    const Node *user = value_reader(&f->u, v);
+    if (!x || (user && read_byte_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
         return true;
     return put_softmax(f, n, n, x, from.scale, NULL, 1);
 }
@@ -599,7 +573,7 @@ static bool look_quantize(Fuse *f, Node *n, const Value *given)
 {
     QParams to, from;
     Mean mean;
-    if (!read_points(n, false, &to) || to.x->type.dtype != ETC_F32)
+    if (!read_byte_points(n, false, &to) || to.x->type.dtype != ETC_F32)
         return true;
     Node *product = product_of(to.x);
     if (product && value_is_read_once(&f->u, given))
@@ -660,7 +634,7 @@ static bool look_range(Fuse *f, Node *n)
 {
     QParams to, from;
     Clamp c;
-    if (!read_points(n, false, &to) || !is_whole(&to) || !to.x->def ||
+    if (!read_byte_points(n, false, &to) || !is_whole(&to) || !to.x->def ||
         !value_is_read_once(&f->u, to.x) || !read_clamp(to.x->def, &c) || !value_is_read_once(&f->u, c.x))
         return true;
     Value *y = read_dequantize(c.x, &from);
@@ -676,7 +650,7 @@ static bool own_dequantize(Fuse *f, Node *n)
     QParams p;
     for (int i = 0; i < n->n_in; i++) {
         Value *v = n->in[i], *x = read_dequantize(v, &p);
-        if (!x || value_is_read_once(&f->u, v) || value_is_const(x))
+        if (!x || value_is_read_once(&f->u, v) || value_is_known(x))
             continue;
         Value *own = qparams_build(f->r.g, n, v->def->loc, x, &p, f->r.d);
         if (!own)

@@ -15,6 +15,7 @@
  * Other look-ups in a constant that is dequantized look its integers up, and dequantize what they find.
  */
 #include "passes/internal.h"
+#include "ir/eval.h"
 
 typedef struct Table {
     const Value *q, *zero; /* zero may be NULL */
@@ -24,8 +25,7 @@ typedef struct Table {
 
 static bool is_constant(const Value *v, EtcDtype t)
 {
-    return v && value_is_const(v) && v->type.dtype == t && !v->type.stride &&
-           type_is_static(v->type) && v->state->n_bytes >= type_bytes(v->type);
+    return value_is_known(v) && v->type.dtype == t;
 }
 
 static const Value *without_views(const Value *v)
@@ -99,11 +99,8 @@ static bool read_product(const Node *n, Table *t)
 static Value *constant(Rewrite *r, const Table *t, const char *part, EtcDtype dtype,
                        int64_t columns, void *data)
 {
-    Program *p = r->g->program;
-    const State *s = t->q->state;
     const Dim dim[2] = {DIM(t->rows), DIM(columns)};
-    return graph_state(r->g, program_const(p, arena_printf(p->arena, "%s%s", s->name, part), s->fqn,
-                                           type_tensor(p, dtype, 2, dim), data));
+    return graph_const_like(r->g, t->q->state, part, type_tensor(r->g->program, dtype, 2, dim), data);
 }
 
 static bool fits_4_bits(const Table *t)
@@ -133,14 +130,6 @@ static Value *whole_table(Rewrite *r, const Table *t)
     return constant(r, t, "_table", ETC_I8, t->n, t->q->state->data);
 }
 
-static double zero_at(const Value *v, int64_t i)
-{
-    const void *p = state_elements(v->state);
-    return v->type.dtype == ETC_I8    ? ((const int8_t *)p)[i]
-           : v->type.dtype == ETC_I32 ? ((const int32_t *)p)[i]
-                                      : (double)((const int64_t *)p)[i];
-}
-
 /* Returns the zero points as floats, which the official kernels want.  NULL: all are 0, or they do
  * not fit. */
 static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
@@ -150,7 +139,7 @@ static Value *zero_points(Rewrite *r, const Table *t, bool *fits)
     bool any = false;
     *fits = !t->zero || type_numel(t->zero->type) == n;
     for (int64_t i = 0; t->zero && *fits && i < n; i++) {
-        double v = zero_at(t->zero, i);
+        double v = value_number(t->zero, i);
         *fits = v >= -1024 && v <= 1024; /* q - zero is exact */
         to[i] = (float)v;
         any = any || v != 0;
@@ -228,7 +217,7 @@ static bool dequantize_rows(Rewrite *r, Node *n)
 {
     QParams q;
     const Node *of = first_operand(n)->def;
-    if (!of || !qparams_read(of, &q) || !q.undoes || !value_is_const(q.x) || of->out[0]->type.dtype != ETC_F32 ||
+    if (!of || !qparams_read(of, &q) || !q.undoes || !value_is_known(q.x) || of->out[0]->type.dtype != ETC_F32 ||
         q.kind == Q_TOKEN || (q.kind == Q_TENSOR && q.scales))
         return true;
     const bool by_rows = q.kind == Q_CHANNEL;

@@ -48,8 +48,7 @@ typedef struct Fuse {
 
 static bool is_kept(const Value *v, EtcDtype t)
 {
-    return v && value_is_const(v) && v->type.dtype == t && !v->type.stride &&
-           type_is_static(v->type) && v->state->n_bytes >= type_bytes(v->type);
+    return value_is_known(v) && v->type.dtype == t;
 }
 
 static bool is_whole(EtcDtype t)
@@ -209,11 +208,9 @@ static int64_t place(int64_t rows, int64_t column, int64_t row)
 static Value *constant(Fuse *f, const Matrix *m, const char *part, EtcDtype t, int64_t rows,
                        void *data)
 {
-    Program *p = f->r.g->program;
-    const State *s = m->kept.q->state;
     const Dim dim[3] = {DIM(blocks_of_columns(m)), DIM(rows), DIM(ETC_PACKED_COLUMNS)};
-    const char *name = arena_printf(p->arena, "%s%s", s->name, part);
-    return graph_state(f->r.g, program_const(p, name, s->fqn, type_tensor(p, t, 3, dim), data));
+    const Type type = type_tensor(f->r.g->program, t, 3, dim);
+    return graph_const_like(f->r.g, m->kept.q->state, part, type, data);
 }
 
 static int64_t room(const Matrix *m, int64_t rows)

@@ -63,8 +63,6 @@ bool *states_read(const Program *p, Arena *tmp); /* by index: some graph reads o
 /* Returns whether each result is one of the operand's floats or a constant: moves, max pools and
  * pads.  (The class `same_scale` also has operators that compute.) */
 bool node_keeps_floats(const Node *n);
-bool value_is_fixed(const Value *v); /* it is a state that no call writes */
-bool value_is_const(const Value *v); /* the same, and its bytes are available */
 /* Returns the n floats of a constant, or NULL if v is none or has another number; n -1: any
  * number. */
 const float *value_floats(const Value *v, int64_t n);
@@ -92,6 +90,12 @@ Value *build_permute(Rewrite *r, Node *at, Value *x, const int64_t *axis);
 Value *build_cast(Rewrite *r, Node *at, Value *x, EtcDtype t); /* x itself if it has the dtype */
 /* Builds a linear or convolution like n with these weights.  The bias b may be NULL. */
 Value *build_weighted(Rewrite *r, Node *n, Value *w, Value *b);
+
+/* fuse_integers.c: reads a quantize, or a dequantize if `undoes`, of bytes per tensor by numbers.  Its
+ * scale is far from the ends of float, so that scaling there and back is exact, and its zero point is
+ * within the dtype.  n may be NULL. */
+bool read_byte_points(const Node *n, bool undoes, QParams *p);
+Value *read_dequantize(const Value *v, QParams *p); /* x if v is dequantize(x) in f32; else NULL */
 
 /* composite_data.c: returns the operator that does with a tensor and a number what `op` does
  * with two tensors; the number is the left or the right operand.  OP_NONE: there is none. */

@@ -211,7 +211,7 @@ static Block block_of(int root, Part *v, int n, Arena *tmp)
 
 /* -- blocks -------------------------------------------------------------------------------- */
 
-/* Values in use by the roots of their sets: those of root r are member[first[r] .. first[r+1]). */
+/* The live parts of each alias set: those of the set with root r are member[first[r] .. first[r + 1]). */
 typedef struct Members {
     int *first;
     Part *member;

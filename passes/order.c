@@ -83,7 +83,7 @@ static int ascending(const void *a, const void *b)
     return y->slot - x->slot;
 }
 
-/* Pushes the operands still to be computed, the one that frees most on top. */
+/* Pushes the operands that are not computed yet.  The one that frees most comes on top. */
 static void push_operands(Walk *w, const Node *n, Arena *tmp)
 {
     Gain *gain = NEW(tmp, Gain, n->n_in + 1);

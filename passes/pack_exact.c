@@ -50,7 +50,7 @@ static int last_not_above(const int *v, int n, int key)
     return lo - 1;
 }
 
-/* Numbers the times by the births of blocks, as nothing gets more between two births. */
+/* Numbers the times by the births of blocks, because live bytes only grow when a block is born. */
 static void number_times(Exact *x)
 {
     int *birth = NEW(x->tmp, int, x->n + 1), n = 0;

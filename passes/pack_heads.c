@@ -77,14 +77,10 @@ static bool read_packed(const Value *v, Packed *p)
 /* Returns the one reader of a value, behind copies; NULL: there are others. */
 static Node *only_reader(const Uses *u, const Value *v)
 {
-    for (;;) {
-        if (u->first[v->index + 1] - u->first[v->index] != 1 || u->escapes[v->index])
-            return NULL;
-        Node *n = u->user[u->first[v->index]];
-        if (!node_is_copy(n))
-            return n;
-        v = n->out[0];
-    }
+    Node *n = value_reader(u, v);
+    while (n && node_is_copy(n))
+        n = value_reader(u, n->out[0]);
+    return n;
 }
 
 /* Returns the view that merges the heads again, or NULL. */
@@ -144,14 +140,9 @@ static bool is_key(EtcDtype t, const uint8_t *data, int64_t i)
     }
 }
 
-static bool has_bytes(const Value *v)
-{
-    return v && value_is_const(v) && !v->type.stride && type_is_static(v->type);
-}
-
 static bool all_keys(const Value *v)
 {
-    int64_t i = 0, n = has_bytes(v) ? type_numel(v->type) : 0;
+    int64_t i = 0, n = value_is_known(v) ? type_numel(v->type) : 0;
     while (i < n && is_key(v->type.dtype, state_elements(v->state), i))
         i++;
     return n && i == n;
@@ -167,7 +158,7 @@ static bool keeps_keys(const Value *mask)
     int64_t keys = mask->type.rank && !mask->type.dim[mask->type.rank - 1].expr
                        ? mask->type.dim[mask->type.rank - 1].value
                        : 0;
-    if (!has_bytes(mask) || keys < 1)
+    if (!value_is_known(mask) || keys < 1)
         return false;
     int64_t n = type_numel(mask->type), with = 0;
     const uint8_t *b = state_elements(mask->state);

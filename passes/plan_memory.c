@@ -122,11 +122,6 @@ static void place_fixed(const Graph *g, AliasSets a, Place *at)
         at[a.root[g->out[i]->index]] = (Place){POOL_OUT, i};
 }
 
-static Place place_of(const Value *v)
-{
-    return v->state ? v->state->place : v->place;
-}
-
 /* Sets the places of a nested graph's inputs and outputs: those of the operands and results of a
  * cond; carried values have the places of the loop's results. */
 static void place_branch_io(const Graph *g, AliasSets a, Place *at)
@@ -140,8 +135,8 @@ static void place_branch_io(const Graph *g, AliasSets a, Place *at)
     }
     for (int i = 0; i < g->n_in; i++) {
         const Value *v = region_input(n, i);
-        if (v && place_of(v).pool != POOL_NONE)
-            at[g->in[i]->index] = place_of(v);
+        if (v && value_place(v).pool != POOL_NONE)
+            at[g->in[i]->index] = value_place(v);
     }
 }
 
@@ -199,8 +194,7 @@ static void add_copied_inputs(const Plan *p, Blocks *b, Arena *tmp)
         end++;
     for (int i = 0; i < p->g->n_in; i++) {
         const Value *v = region_input(p->g->owner, i), *in = p->g->in[i];
-        bool is_const = v && v->state && v->state->kind != ST_MUTABLE;
-        if (!is_const || in->type.rank == SCALAR)
+        if (!value_is_fixed(v) || in->type.rank == SCALAR)
             continue;
         Block one = block_make(in->index, 0, end, round_up(type_bytes(in->type), PLAN_ALIGN), tmp);
         PUSH(tmp, b->item, b->n, one);

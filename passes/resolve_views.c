@@ -16,11 +16,6 @@ typedef struct Resolve {
     bool has_writes;
 } Resolve;
 
-static bool is_one(Dim d)
-{
-    return dim_equal(d, DIM(1));
-}
-
 /* -- sizes ------------------------------------------------------------------------------- */
 
 /* Sets *size to the size that a sym_size node reads; false: v is no result of one. */
@@ -88,7 +83,7 @@ static Node *literal_sizes(Rewrite *r, Node *n)
 static Answer take(Program *p, Dim chunk, const Dim *to, int *at)
 {
     Dim filled = DIM(1);
-    while (*at >= 0 && (!dim_equal(filled, chunk) || is_one(to[*at])))
+    while (*at >= 0 && (!dim_equal(filled, chunk) || dim_is_one(to[*at])))
         filled = dim_mul(p, filled, to[(*at)--]);
     if (dim_equal(filled, chunk))
         return YES;
@@ -108,7 +103,7 @@ static Answer can_view(Program *p, Type from, const Dim *to, int rank)
     for (int i = from.rank - 1; i >= 0 && all == YES; i--) {
         chunk = dim_mul(p, chunk, from.dim[i]);
         Dim next = dim_mul(p, chunk, base);
-        if (i && (is_one(from.dim[i - 1]) || dim_equal(from.stride[i - 1], next)))
+        if (i && (dim_is_one(from.dim[i - 1]) || dim_equal(from.stride[i - 1], next)))
             continue;
         if (i && (next.expr || from.stride[i - 1].expr))
             all = OPEN;

@@ -143,16 +143,6 @@ bool each_graph(Program *p, GraphPass *pass, Arena *tmp, Diag *d)
 
 /* -- questions --------------------------------------------------------------------------- */
 
-bool value_is_fixed(const Value *v)
-{
-    return v->state && v->state->kind != ST_MUTABLE && v->state->kind != ST_BLOB;
-}
-
-bool value_is_const(const Value *v)
-{
-    return value_is_fixed(v) && v->state->data;
-}
-
 Value *graph_const_part(Graph *g, const Value *v, Type t, int64_t byte)
 {
     assert(v->state && byte >= 0 && byte + type_bytes(t) <= type_bytes(v->type));

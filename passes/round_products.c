@@ -27,23 +27,15 @@ static uint32_t nearest(uint32_t u)
 
 static Value *rounded_constant(const Round *s, const Value *v)
 {
-    Program *p = s->g->program;
     const int64_t n = type_numel(v->type);
-    uint8_t *to = arena_alloc(p->arena, (size_t)n + 1, sizeof(float));
+    uint8_t *to = arena_alloc(s->g->program->arena, (size_t)n + 1, sizeof(float));
     for (int64_t i = 0; i < n; i++) {
         uint32_t u;
         memcpy(&u, v->state->data + 4 * i, sizeof u);
         u = nearest(u);
         memcpy(to + 4 * i, &u, sizeof u);
     }
-    const char *name = arena_printf(p->arena, "%s_rounded", v->state->name);
-    return graph_state(s->g, program_const(p, name, v->state->fqn, v->type, to));
-}
-
-static bool is_plain_constant(const Value *v)
-{
-    return value_is_const(v) && !v->type.stride && type_is_static(v->type) &&
-           v->state->n_bytes >= type_bytes(v->type);
+    return graph_const_like(s->g, v->state, "_rounded", v->type, to);
 }
 
 static Value *rounded(Round *s, Node *at, Value *v)
@@ -51,7 +43,7 @@ static Value *rounded(Round *s, Node *at, Value *v)
     assert(v->index < s->n); /* no node that is still to be visited reads what was made here */
     Value **made = &s->rounded[v->index];
     if (!*made)
-        *made = is_plain_constant(v)
+        *made = value_is_known(v)
                     ? rounded_constant(s, v)
                     : node_result(build(s->g, at, at->loc, OP_ROUND_BFLOAT, s->d, "v", v));
     return *made;

@@ -12,7 +12,7 @@
 static State *constant_operand(const Node *n, int i)
 {
     const Value *v = region_operand(n, i);
-    bool is_fixed = v && v->state && v->state->kind != ST_MUTABLE && !region_is_carried(n, i);
+    bool is_fixed = value_is_fixed(v) && !region_is_carried(n, i);
     return is_fixed ? v->state : NULL;
 }
 

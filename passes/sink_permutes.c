@@ -50,11 +50,6 @@ static Apart *set_of(const Sink *s, Apart *a)
     return s->apart[a->set];
 }
 
-static bool is_one(Dim d)
-{
-    return !d.expr && d.value == 1;
-}
-
 /* Returns whether permuting t's axes back moves only axes of size 1. */
 static bool is_free(Type t, const Permute *p)
 {
@@ -64,7 +59,7 @@ static bool is_free(Type t, const Permute *p)
         back[p->axis[i]] = i;
     for (int i = 0; i < p->rank; i++) {
         int axis = (int)back[i] - pad;
-        if (axis < 0 || is_one(t.dim[axis]))
+        if (axis < 0 || dim_is_one(t.dim[axis]))
             continue;
         if (axis < last)
             return false;
@@ -126,7 +121,7 @@ static bool comes_back(const Value *v, const Permute *p, bool is_pointwise)
 {
     Type t = v->type;
     return t.rank >= 0 && t.rank <= p->rank &&
-           (value_is_const(v) || (is_pointwise && is_free(t, p)));
+           (value_is_known(v) || (is_pointwise && is_free(t, p)));
 }
 
 /* Returns an operand that is apart like the result of n would be, or NULL. */
@@ -162,7 +157,7 @@ static void note_node(Sink *s, const Node *n)
     Permute p;
     if (permute_read(n, &p)) {
         const Apart *x = operand_apart(s, p.x);
-        if (!(x && undoes(&p, &x->p)) && !value_is_const(p.x) && p.rank)
+        if (!(x && undoes(&p, &x->p)) && !value_is_known(p.x) && p.rank)
             note(s, n->out[0], &p)->is_start = true;
         return;
     }

@@ -41,11 +41,6 @@ static Node *user(const Split *s, const Value *v, int i)
     return s->uses.user[s->uses.first[v->index] + i];
 }
 
-static Node *only_user(const Split *s, const Value *v)
-{
-    return count_users(s, v) == 1 ? user(s, v, 0) : NULL;
-}
-
 /* Reads the indices that a slice or select takes of an axis, counted from 0. */
 static bool read_range(const Node *n, bool drops, int axis, int64_t *from, int64_t *to)
 {
@@ -91,8 +86,7 @@ static bool splits_last(const Value *y, const Node *view)
 static bool read_weights(const Node *n)
 {
     const Value *w = arg_value(n, "weight"), *b = arg_value(n, "bias");
-    return value_is_fixed(w) && !w->type.stride && type_is_static(w->type) &&
-           (!b || (value_is_fixed(b) && !b->type.stride && type_is_static(b->type)));
+    return value_is_fixed(w) && !w->type.stride && (!b || (value_is_fixed(b) && !b->type.stride));
 }
 
 static bool match(const Split *s, Node *n, Match *m)
@@ -105,14 +99,14 @@ static bool match(const Split *s, Node *n, Match *m)
     int last = y->type.rank - 1;
     if (find_parts(s, y, false, last, 1, m))
         return true;
-    m->view = only_user(s, y);
+    m->view = value_reader(&s->uses, y);
     if (!m->view || !node_is_view(m->view) || !splits_last(y, m->view))
         return false;
     const Value *v = m->view->out[0];
     int64_t width = arg_value(n, "weight")->type.dim[0].value / v->type.dim[last].value;
     if (find_parts(s, v, true, last, width, m))
         return true;
-    m->permute = only_user(s, v);
+    m->permute = value_reader(&s->uses, v);
     return m->permute && permute_read(m->permute, &turn) && turn.axis[0] == last &&
            find_parts(s, m->permute->out[0], true, 0, width, m);
 }

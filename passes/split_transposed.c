@@ -56,8 +56,7 @@ static Value *split_weight(Split *s, Type t)
         const int64_t from = (o / each * in + ci) * each + o % each;
         to[i] = y < kh && x < kw ? w[(from * kh + y) * kw + x] : 0;
     }
-    const char *name = arena_printf(p->arena, "%s_split", c->w->state->name);
-    return graph_state(s->r.g, program_const(p, name, c->w->state->fqn, t, to));
+    return graph_const_like(s->r.g, c->w->state, "_split", t, to);
 }
 
 static Value *split_bias(Split *s, int64_t channels)
@@ -70,9 +69,7 @@ static Value *split_bias(Split *s, int64_t channels)
     float *to = NEW(p->arena, float, channels);
     for (int64_t i = 0; i < channels; i++)
         to[i] = value_floats(b, -1)[i / (channels / s->channels)];
-    const char *name = arena_printf(p->arena, "%s_split", b->state->name);
-    return graph_state(s->r.g, program_const(p, name, b->state->fqn,
-                                             type_tensor(p, ETC_F32, 1, &dim), to));
+    return graph_const_like(s->r.g, b->state, "_split", type_tensor(p, ETC_F32, 1, &dim), to);
 }
 
 /* Builds the convolution of all phases. */

@@ -57,11 +57,6 @@ static bool is_conv(const Cluster *c)
     return read_conv(c, &(Conv){0});
 }
 
-static bool is_weight(const Value *v)
-{
-    return v->state && v->state->kind != ST_MUTABLE;
-}
-
 /* Returns whether the cluster is a convolution, perhaps with a clamp, that exactly one node
  * reads. */
 static bool is_link(const Streams *s, const Cluster *c)
@@ -71,8 +66,7 @@ static bool is_link(const Streams *s, const Cluster *c)
     Clamp clamp;
     const Value *v = c->last->out[0];
     return (c->n == 1 || (clamp_read(c->last, &clamp) && clamp.x == c->anchor->out[0])) &&
-           !s->uses->escapes[v->index] &&
-           s->uses->first[v->index + 1] - s->uses->first[v->index] == 1;
+           value_is_read_once(s->uses, v);
 }
 
 static int link_before(const Streams *s, int c)
@@ -92,7 +86,7 @@ static int link_before(const Streams *s, int c)
 static int64_t bytes_of(const Value *v)
 {
     int64_t b = type_bytes(v->type), most = INT64_MAX / 64;
-    return is_weight(v) ? 0 : b < most ? b : most;
+    return value_is_fixed(v) ? 0 : b < most ? b : most;
 }
 
 static int64_t sum(int64_t a, int64_t b)

@@ -59,7 +59,7 @@ static int number_of(const char *operator)
     return op;
 }
 
-/* Says what a rule is of.  If that tells its name, drops the name. */
+/* Finds the operator of a rule.  If the operator tells the name of the rule, the name is dropped. */
 static void find_operator(Rule *r)
 {
     static const char *const kind[] = {"", "kernel.", "complex."};

@@ -31,7 +31,7 @@ enum {
     ITERATIONS = 32 /* the calls of a loop's body count as often */
 };
 
-/* Nodes are counted from 1, as times are. */
+/* Nodes that are run by rows.  They are counted from 1, as times are. */
 typedef struct Run {
     int first, last;
     int64_t rows, blocks; /* how many, and into how many blocks they go at most */

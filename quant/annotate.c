@@ -35,18 +35,9 @@ bool weights_of(const Node *n, Weighted *v)
     return true;
 }
 
-static bool is_fixed(const Value *v)
-{
-    const State *s = v ? v->state : NULL;
-    return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB;
-}
-
 bool is_weight(const Value *v)
 {
-    const State *s = v ? v->state : NULL;
-    return is_fixed(v) && s->data && !v->type.stride && v->type.dtype == ETC_F32 &&
-           v->type.rank >= 2 && type_is_static(v->type) && type_numel(v->type) > 0 &&
-           s->n_bytes >= type_bytes(v->type);
+    return value_is_known(v) && v->type.dtype == ETC_F32 && v->type.rank >= 2 && type_numel(v->type) > 0;
 }
 
 static bool is_scaling(const Node *n)
@@ -66,9 +57,9 @@ static bool has_fixed_point(const Node *n)
     if (norm_read(n, &m))
         return m.kind == NORM_LAYER || m.kind == NORM_GROUP;
     if (n->op == OP_BMM)
-        return !is_fixed(arg_value(n, "self")) && !is_fixed(arg_value(n, "mat2"));
+        return !value_is_fixed(arg_value(n, "self")) && !value_is_fixed(arg_value(n, "mat2"));
     return n->op == OP__SOFTMAX || is_scaling(n) ||
-           (n->op == OP_DIV_TENSOR && is_fixed(arg_value(n, "other")));
+           (n->op == OP_DIV_TENSOR && value_is_fixed(arg_value(n, "other")));
 }
 
 /* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For
@@ -89,7 +80,7 @@ static unsigned kernel_spec(const Node *n)
     if (n->op == OP_EMBEDDING)
         return SPEC_WEIGHT | SPEC_WEIGHT_GROUPS | SPEC_WEIGHT_HALF;
     if (is_class(n, "binary") && !is_fixed_point &&
-        (is_fixed(arg_value(n, "self")) || is_fixed(n->in[n->n_in - 1])))
+        (value_is_fixed(arg_value(n, "self")) || value_is_fixed(n->in[n->n_in - 1])))
         return 0; /* a constant gets no scale */
     if (n->op == OP_CONSTANT_PAD_ND &&
         (!arg_number(n, "value", &pad) || (pad != 0 && !is_fixed_point)))
@@ -245,19 +236,12 @@ static bool comes_of_integers(const Annotation *a, const Value *v)
     return p && v == v->def->out[0] && p->mode == MODE_STATIC && !p->tail;
 }
 
-static const Node *sole_user(const Annotation *a, const Value *v)
-{
-    const int at = a->uses.first[v->index];
-    return a->uses.first[v->index + 1] - at == 1 && !a->uses.escapes[v->index] ? a->uses.user[at]
-                                                                             : NULL;
-}
-
 /* Joins n with the clamp or activation function that is the only reader of its result.  The value
  * between them then needs no scale. */
 static void join(Annotation *a, const Node *n, unsigned spec)
 {
     NodePlan *p = plan_of(a, n), *next;
-    const Node *t = sole_user(a, n->out[0]);
+    const Node *t = value_reader(&a->uses, n->out[0]);
     const bool joins = t && t->n_out && ((spec & SPEC_CLAMP_JOINS && is_class(t, "clamp")) ||
                                          (spec & SPEC_CURVE_JOINS && is_class(t, "lut")) ||
                                          (spec & SPEC_SCALE_JOINS && is_scaling(t)));
@@ -274,7 +258,7 @@ static bool decide(const Annotation *a, const Node *n, unsigned spec)
     Weighted v;
     int from = 0, all = 0;
     for (int i = 0; i < n->n_in; i++) {
-        if (is_fixed(n->in[i]) || !is_f32(n->in[i]))
+        if (value_is_fixed(n->in[i]) || !is_f32(n->in[i]))
             continue;
         all++;
         from += comes_of_integers(a, n->in[i]);
@@ -308,7 +292,7 @@ static int root(int *of, int i)
 
 static bool has_point(const Node *n, int in)
 {
-    return !is_fixed(n->in[in]) && is_f32(n->in[in]) && n->in[in]->type.rank >= 0;
+    return !value_is_fixed(n->in[in]) && is_f32(n->in[in]) && n->in[in]->type.rank >= 0;
 }
 
 /* Makes a point for the set of values that v belongs to, unless the set has one. */

@@ -155,8 +155,7 @@ static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted 
     const State *s = bias ? bias->state : w->state;
     Geometry g;
     if (!m || !(p->choice.algorithms & ALG_BIAS_CORRECTION) || !geometry_of(n, &g) ||
-        (bias && (!s || s->kind == ST_MUTABLE || !s->data || bias->type.stride ||
-                  bias->type.dtype != ETC_F32 || type_numel(bias->type) != g.results)) ||
+        (bias && (!value_is_known(bias) || bias->type.dtype != ETC_F32 || type_numel(bias->type) != g.results)) ||
         (!bias && v->w_axis))
         return;
     const float *from = state_elements(w->state);

@@ -36,19 +36,11 @@ typedef struct Chain {
 
 /* -- finding chains ---------------------------------------------------------------------------- */
 
-static bool is_read_once(const Annotation *a, const Value *v)
-{
-    return !a->uses.escapes[v->index] &&
-           a->uses.first[v->index + 1] - a->uses.first[v->index] == 1;
-}
-
 /* Returns whether v has a multiple of n floats that only one node reads, or was made here. */
 static bool is_own(const Annotation *a, const Value *v, int64_t n)
 {
-    const State *s = v ? v->state : NULL;
-    return s && s->kind != ST_MUTABLE && s->data && !v->type.stride && v->type.dtype == ETC_F32 &&
-           type_is_static(v->type) && type_numel(v->type) % n == 0 &&
-           (v->index >= a->n_values || is_read_once(a, v));
+    return value_is_known(v) && v->type.dtype == ETC_F32 && type_numel(v->type) % n == 0 &&
+           (v->index >= a->n_values || value_is_read_once(&a->uses, v));
 }
 
 /* Finds the positions of n's weights and bias; -1: it has none.  Returns false if n makes no
@@ -125,7 +117,7 @@ static bool chain_of(Annotation *a, const Value *v, Arena *tmp, Chain *c)
     const Value *made = v->def->op == OP_RELU ? arg_value(v->def, "self") : v;
     const Dim n = v->type.dim[is_image ? 1 : v->type.rank - 1];
     if (!made->def || made != made->def->out[0] || n.expr || n.value < 1 ||
-        (made != v && !is_read_once(a, made)) || (made->def->op == OP_CONVOLUTION) != is_image)
+        (made != v && !value_is_read_once(&a->uses, made)) || (made->def->op == OP_CONVOLUTION) != is_image)
         return false;
     for (int i = 1; i < c->n_readers; i++)
         if ((c->reader[i]->op == OP_CONVOLUTION) != is_image)
@@ -243,9 +235,8 @@ static void replace(const Node *n, int arg, float *data)
 {
     const Value *v = arg_value(n, arg);
     Graph *g = n->graph;
-    State *s = program_const(g->program, v->state->name, v->state->fqn, v->type, data);
     assert(v && v->state);
-    node_set_in((Node *)n, n->arg[arg].slot, graph_state(g, s));
+    node_set_in((Node *)n, n->arg[arg].slot, graph_const_like(g, v->state, "", v->type, data));
 }
 
 static void divide(const Chain *c, int arg, const float *s)

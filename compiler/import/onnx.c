@@ -258,7 +258,6 @@ static bool read_node(Onnx *o, OnnxScope *s, const Onnx__Node *node)
     if (!op)
         return false;
     Loc loc = {.file = o->loc.file, .node = onnx_unique(o, out), .op = op, .source = source_of(o, node)};
-    loc.module = loc.source ? "" : NULL;
     OnnxNode n = {.in = o, .scope = s, .node = node, .row = onnx_row(op, o->opset), .loc = loc};
     const Onnx__Function *f = onnx_function(o, node);
     if (!f && !n.row)

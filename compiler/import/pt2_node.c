@@ -81,14 +81,11 @@ static Loc origin(Scope *s, const Json *node, const char *op)
     const char *name = json_string(json_get(node, "name"));
     if (!name)
         name = first_output(node);
-    Loc loc = {.file = p->loc.file,
-               .node = arena_str(a, name, strlen(name)),
-               .op = arena_str(a, op, strlen(op)),
-               .module = module_of(a, json_string(json_get(metadata, "nn_module_stack"))),
-               .source = import_source(a, json_string(json_get(metadata, "stack_trace")))};
-    if (loc.source && !loc.module)
-        loc.module = "";
-    return loc;
+    return (Loc){.file = p->loc.file,
+                 .node = arena_str(a, name, strlen(name)),
+                 .op = arena_str(a, op, strlen(op)),
+                 .module = module_of(a, json_string(json_get(metadata, "nn_module_stack"))),
+                 .source = import_source(a, json_string(json_get(metadata, "stack_trace")))};
 }
 
 /* -- arguments --------------------------------------------------------------------------- */

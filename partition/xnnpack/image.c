@@ -273,7 +273,7 @@ bool xnn_takes_batch_norm(const Node *n, Refusal *r)
     bool is_read = norm_read(n, &v);
     const Value *of[] = {v.weight, v.bias, v.mean, v.var};
     for (int i = 0; i < 4; i++)
-        if (of[i] && !xnn_is_constant(of[i]))
+        if (of[i] && !value_is_known(of[i]))
             return xnn_no(r, "its weight, bias or statistics are not constants",
                           "make them parameters or buffers that calls do not write");
     if (!is_read || (v.x->type.rank != 3 && v.x->type.rank != 4) || v.eps <= 0)

@@ -296,7 +296,7 @@ void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32
 
 static uint32_t constant_of(Lower *w, const Value *v, Layout l)
 {
-    assert(xnn_is_constant(v));
+    assert(value_is_known(v));
     const State *s = v->state;
     uint32_t *dim = (XValue[]){x_sizes(v->type, AS_IS)}->dim, moved[XNN_MAX_RANK];
     int axis[XNN_MAX_RANK], rank = v->type.rank ? v->type.rank : 1;

@@ -70,8 +70,6 @@ uint32_t x_bytes(Lower *w, const char *stem, const char *fqn, const void *data, 
 void *x_permuted(Lower *w, const void *from, size_t size, int rank, const uint32_t *dim,
                  const int *axis);
 
-bool xnn_is_constant(const Value *v);
-
 /* quant.c */
 bool xnn_is_quant(const Node *n);
 bool xnn_takes_quant(const Node *n, const Uses *u, Refusal *r);

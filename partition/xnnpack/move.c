@@ -26,7 +26,7 @@ void xnn_lower_clone(Lower *w, const Node *n)
 
 bool xnn_takes_clone(const Node *n, Refusal *r)
 {
-    return !xnn_is_constant(arg_value(n, "self")) || xnn_no(r, "it copies a constant", NULL);
+    return !value_is_known(arg_value(n, "self")) || xnn_no(r, "it copies a constant", NULL);
 }
 
 /* Lowers a permute.  A permute to channels-last or back needs no node if the value exists in that

@@ -49,7 +49,7 @@ static bool may_be_last(const Node *n)
 {
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i]->type.rank != n->out[0]->type.rank && type_numel(n->in[i]->type) != 1 &&
-            !xnn_is_constant(n->in[i]))
+            !value_is_known(n->in[i]))
             return false;
     return true;
 }
@@ -217,7 +217,7 @@ static XNode *clamps_itself(Lower *w, const Value *v, uint32_t in)
 {
     XNode *from = x_producer(w, in);
     if (!from || !from->has_range || from->min != -INFINITY || from->max != INFINITY ||
-        w->uses.first[v->index + 1] - w->uses.first[v->index] != 1 || w->uses.escapes[v->index])
+        !value_is_read_once(&w->uses, v))
         return NULL;
     return from;
 }

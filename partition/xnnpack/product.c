@@ -46,7 +46,7 @@ void xnn_lower_linear(Lower *w, const Node *n)
         dim[1] = (uint32_t)xnn_size(b, 0);
         flags = 0;
     }
-    uint32_t filter = xnn_is_constant(b) ? x_packed(w, b) : x_weight_value(w, &k, 2, dim, 0);
+    uint32_t filter = value_is_known(b) ? x_packed(w, b) : x_weight_value(w, &k, 2, dim, 0);
     uint32_t out = x_result(w, n->out[0], AS_IS);
     /* With float operands and integer weights, XNNPACK multiplies the bias by the weights'
      * scales. */
@@ -161,7 +161,7 @@ bool xnn_takes_layer_norm(const Node *n, Refusal *r)
 {
     Norm v;
     bool is_read = norm_read(n, &v);
-    if ((v.weight && !xnn_is_constant(v.weight)) || (v.bias && !xnn_is_constant(v.bias)))
+    if ((v.weight && !value_is_known(v.weight)) || (v.bias && !value_is_known(v.bias)))
         return xnn_no(r, "its weight or bias is not a constant",
                       "make both parameters or buffers that calls do not write");
     return (is_read && v.axes == 1 && !v.x->type.dim[v.x->type.rank - 1].expr) ||

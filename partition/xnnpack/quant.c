@@ -35,7 +35,7 @@ static bool is_static_quantize(const Node *n, QParams *p)
 
 bool xnn_is_weight(const Value *v)
 {
-    return xnn_is_constant(v) || value_is_from_constants(v);
+    return value_is_known(v) || value_is_from_constants(v);
 }
 
 /* Weights as integers with scales.  They come from a dequantize, perhaps with a view after it, or
@@ -47,7 +47,7 @@ typedef struct Ints {
 
 static bool all_zero(const Value *v)
 {
-    if (!xnn_is_constant(v))
+    if (!value_is_known(v))
         return false;
     const int64_t n = type_bytes(v->type);
     for (int64_t i = 0; i < n; i++)
@@ -58,11 +58,7 @@ static bool all_zero(const Value *v)
 
 static float scale_at(const Ints *k, int64_t i)
 {
-    const Value *v = k->of.scales;
-    if (!v)
-        return (float)k->of.scale;
-    const void *data = state_elements(v->state);
-    return v->type.dtype == ETC_F64 ? (float)((const double *)data)[i] : ((const float *)data)[i];
+    return (float)(k->of.scales ? value_number(k->of.scales, i) : k->of.scale);
 }
 
 /* Returns whether the runtime accepts the scales: they are positive and normal, those of groups in
@@ -85,7 +81,7 @@ static bool read_ints(const Node *n, QParams *q)
     if (n->op != OP__TO_COPY && (!qparams_read(n, q) || !q->undoes))
         return false;
     if (n->op != OP__TO_COPY && q->kind == Q_CHANNEL)
-        return xnn_is_constant(q->scales) && (!q->zeros || all_zero(q->zeros));
+        return value_is_known(q->scales) && (!q->zeros || all_zero(q->zeros));
     if (n->op == OP__TO_COPY)
         *q = (QParams){.x = arg_value(n, "self"), .scale = 1};
     q->axis = -1;
@@ -101,7 +97,7 @@ static bool ints_of(const Value *v, Ints *out)
     *out = (Ints){.group = 0};
     n = view ? arg_value(view, "self")->def : n;
     if (!n || n->out[0]->type.dtype != ETC_F32 || !read_ints(n, &out->of) ||
-        !xnn_is_constant(q->x) || q->x->type.dtype != ETC_I8)
+        !value_is_known(q->x) || q->x->type.dtype != ETC_I8)
         return false;
     const Type from = n->out[0]->type;
     const bool is_whole = !view || type_equal(from, v->type);
@@ -314,15 +310,8 @@ const Value *x_before_dequantize(const Lower *w, const Value *v)
  * evaluated. */
 static EtcTensor *evaluated(Lower *w, const Value *v, Diag *d)
 {
-    if (v->state) {
-        EtcTensor *t = NEW(w->tmp, EtcTensor, 1);
-        *t = (EtcTensor){.data = state_elements(v->state), .dtype = v->type.dtype, .rank = v->type.rank,
-                         .dim = NEW(w->tmp, int32_t, v->type.rank + 1),
-                         .capacity = type_bytes(v->type), .is_static = 1, .is_const = 1};
-        for (int i = 0; i < v->type.rank; i++)
-            t->dim[i] = (int32_t)v->type.dim[i].value;
-        return t;
-    }
+    if (v->state)
+        return eval_constant(v, w->tmp);
     const Node *n = v->def;
     EtcTensor **in = NEW(w->tmp, EtcTensor *, n->n_in + 1);
     EtcTensor **out = NEW(w->tmp, EtcTensor *, n->n_out + 1);
@@ -550,13 +539,6 @@ uint32_t x_bias(Lower *w, const Value *v, uint32_t in, uint32_t filter)
 
 /* -- nodes in integers ----------------------------------------------------------------------- */
 
-static const Node *sole_user(const Lower *w, const Value *v)
-{
-    int at = w->uses.first[v->index];
-    return w->uses.first[v->index + 1] - at == 1 && !w->uses.escapes[v->index] ? w->uses.user[at]
-                                                                              : NULL;
-}
-
 static bool between(double v, double lo, double hi)
 {
     return v >= lo && v < hi;
@@ -568,7 +550,7 @@ static bool products_fit(const Node *n, const QParams *in, const QParams *to)
     Ints k;
     const Value *v = arg_value(n, "weight"), *bias = arg_value(n, "bias");
     if (!value_is_from_constants(v) || !ints_of(v, &k) || k.of.axis > 0 || k.group ||
-        (bias && !xnn_is_constant(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
+        (bias && !value_is_known(bias)) || (n->op == OP_CONVOLUTION && arg_bool(n, "transposed")))
         return false;
     int64_t count = k.of.axis < 0 ? 1 : v->type.dim[0].value;
     for (int64_t i = 0; i < count; i++)
@@ -635,11 +617,11 @@ bool xnn_in_integers(const Lower *w, const Node *n, XIntegers *out)
 {
     Clamp clamp;
     QParams to;
-    const Node *next = sole_user(w, n->out[0]);
+    const Node *next = value_reader(&w->uses, n->out[0]);
     *out = (XIntegers){0};
     if (next && may_clamp(n->op) && clamp_read(next, &clamp)) {
         out->clamp = next;
-        next = sole_user(w, next->out[0]);
+        next = value_reader(&w->uses, next->out[0]);
     }
     out->quantize = next;
     return is_static_quantize(next, &to) && fits(n, &to);

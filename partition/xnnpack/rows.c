@@ -55,13 +55,6 @@ void x_define_reshaped(Lower *w, const Value *v, uint32_t in)
     x_define(w, v, AS_IS, x_reshape(w, in, &sizes));
 }
 
-bool xnn_is_constant(const Value *v)
-{
-    const State *s = v ? v->state : NULL;
-    return s && s->kind != ST_MUTABLE && s->kind != ST_BLOB && s->data && !v->type.stride &&
-           s->n_bytes >= type_bytes(v->type);
-}
-
 int64_t xnn_size(const Value *v, int axis)
 {
     axis += axis < 0 ? v->type.rank : 0;
@@ -201,7 +194,7 @@ static bool takes_types(const Node *n, Refusal *r)
                           "its operands are not all f32, or all f16, of bounded sizes with at most "
                           "6 axes",
                           "export it in float32, with bounds of all sizes and at most 6 axes");
-        if (v->state && v->state->kind != ST_MUTABLE && !xnn_is_constant(v))
+        if (value_is_fixed(v) && !value_is_known(v))
             return xnn_no(r, "the bytes of a constant are not available",
                           "give the model's weights");
     }

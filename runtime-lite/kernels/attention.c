@@ -79,7 +79,7 @@ static EtcStatus resize(const Heads *h)
 static void run_head(const EtcCall *c, const Heads *h, const EtcAttention *g, const int64_t *index)
 {
     const float *p[V + 1];
-    EtcMask mask = {NULL, NULL, NULL};
+    EtcMask mask = {.add = NULL};
     for (int k = Q; k <= V; k++) {
         p[k] = (const float *)h->t[k]->data + head_offset(h, k, index);
     }
@@ -250,8 +250,7 @@ static void run_packed(const EtcCall *c, const Heads *h, const EtcAttention *g, 
         const int64_t batch = i / heads, head = i % heads, shared = head / h->groups;
         const float *keys = (const float *)k->data + (batch * g->n_k * g->k_row);
         const float *values = (const float *)h->t[V]->data + (batch * g->n_k * g->v_row);
-        EtcMask mask = {(m != NULL) ? ((const float *)m->data + (batch * each)) : NULL, NULL,
-                        NULL};
+        EtcMask mask = {.add = (m != NULL) ? ((const float *)m->data + (batch * each)) : NULL};
         etc_cores_of(c)->attention((const float *)q->data + (batch * g->n_q * g->q_row) + (head * g->d),
                             keys + (shared * g->d), values + (shared * g->d_v), &mask,
                             (float *)h->t[Y]->data + (batch * g->n_q * g->y_row) + (head * g->d_v),

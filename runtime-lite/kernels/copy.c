@@ -565,7 +565,7 @@ static int is_nothing(const EtcTensor *t)
 
 static int list_tensor(const EtcValue *list, int32_t i, EtcTensor **t)
 {
-    EtcCall one = {list->as.list.item, list->as.list.n, NULL, NULL, NULL};
+    EtcCall one = {.arg = list->as.list.item, .n_args = list->as.list.n};
     return etc_arg_tensor(&one, i, t);
 }
 

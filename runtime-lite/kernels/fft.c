@@ -74,7 +74,7 @@ EtcStatus etc_fft_r2c(const EtcCall *c)
 {
     EtcTensor *x, *y, *work;
     EtcInts dim;
-    EtcFft g = {0, 0, 0, 1, 0};
+    EtcFft g = {.form = 1};
     int64_t norm;
     int is_half;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_ints(c, 1, &dim) || !etc_arg_int(c, 2, &norm) ||

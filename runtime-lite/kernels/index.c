@@ -227,7 +227,7 @@ static EtcStatus read_indices(const EtcCall *c, int32_t i, const EtcTensor *x, P
         (list->as.list.n > x->rank)) {
         return ETC_BAD_ARG;
     }
-    EtcCall items = {list->as.list.item, list->as.list.n, NULL, NULL, NULL};
+    EtcCall items = {.arg = list->as.list.item, .n_args = list->as.list.n};
     for (int32_t d = 0; d < list->as.list.n; d++) {
         EtcTensor *t;
         if (!etc_arg_opt_tensor(&items, d, &t)) {

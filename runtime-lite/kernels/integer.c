@@ -185,12 +185,11 @@ static int read_conv(const EtcCall *c, const EtcTensor *x, const EtcTensor *w, E
         (x->dim[1] != ((int64_t)w->dim[1] * g->groups))) {
         return 0;
     }
-    const EtcConv all = {x->dim[0], g->groups,
-                         w->dim[1], (r == 4) ? x->dim[2] : 1, x->dim[r - 1],
-                         w->dim[0] / g->groups, 0, 0,
-                         (r == 4) ? w->dim[2] : 1, w->dim[r - 1],
-                         s[0], s[1], p[0], p[1], d[0], d[1],
-                         0.0f, 0.0f, 0, 0, 0};
+    const EtcConv all = {.n = x->dim[0], .groups = g->groups,
+                         .ic = w->dim[1], .ih = (r == 4) ? x->dim[2] : 1, .iw = x->dim[r - 1],
+                         .oc = w->dim[0] / g->groups,
+                         .kh = (r == 4) ? w->dim[2] : 1, .kw = w->dim[r - 1],
+                         .sh = s[0], .sw = s[1], .ph = p[0], .pw = p[1], .dh = d[0], .dw = d[1]};
     *g = all;
     g->oh = out_size(g->ih, g->kh, g->sh, g->ph, g->dh);
     g->ow = out_size(g->iw, g->kw, g->sw, g->pw, g->dw);

@@ -7,7 +7,8 @@
 
 static EtcMatmul geometry(int64_t m, int64_t n, int64_t k)
 {
-    EtcMatmul g = {m, n, k, k, n, -__builtin_inff(), __builtin_inff(), ETC_BY_ROWS, 0};
+    EtcMatmul g = {.m = m, .n = n, .k = k, .a_row = k, .b_row = n,
+                   .lo = -__builtin_inff(), .hi = __builtin_inff(), .b_form = ETC_BY_ROWS};
     return g;
 }
 

@@ -260,6 +260,18 @@ def is_refused(etc, folder, name, row):
     return "" if p.returncode == 1 and "error: " in p.stderr else f"inspect: exit {p.returncode}: {p.stderr.strip()[:300]}"
 
 
+def is_mapped(etc, folder, name, content):
+    """The debug map has the source line of the one node, and no module."""
+    path, to = f"{folder}/{name}.onnx", f"{folder}/{name}.json"
+    pathlib.Path(path).write_bytes(content)
+    p = subprocess.run([etc, "compile", path, "-o", f"{folder}/{name}.pte", "--debug-map", to], capture_output=True, text=True)
+    if p.returncode:
+        return p.stderr.strip()
+    instructions = json.loads(pathlib.Path(to).read_text())["methods"][0]["instructions"]
+    origins = [(i["module"], i["source"]) for i in instructions]
+    return "" if origins == [(None, "act.py:12")] else f"the debug map has {origins}"
+
+
 def main():
     right, wrong = RIGHT | onnx_graphs.RIGHT, WRONG | onnx_graphs.WRONG
     if sys.argv[1] == "--seeds":
@@ -271,6 +283,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         files(folder)
         rows = [(n, runs, r) for n, r in right.items()] + [(n, is_refused, r) for n, r in wrong.items()]
+        rows += [("debug_map", is_mapped, simple([traced("Softmax", TRACE + data(2, FRAMES), axis=1)]))]
         print(f"1..{len(rows)}")
         for i, (name, check, row) in enumerate(rows, 1):
             why = check(etc, folder, name, row)

@@ -19,7 +19,7 @@ static bool is_plain(const Value *v)
 
 static bool is_weight(const Value *v)
 {
-    return is_plain(v) && v->state && v->state->kind != ST_MUTABLE && v->state->data;
+    return is_plain(v) && value_is_known(v);
 }
 
 /* -- what it takes --------------------------------------------------------------------------- */
