@@ -7,11 +7,6 @@
 
 /* -- shared ---------------------------------------------------------------------------------- */
 
-static bool is_f32(const Value *v)
-{
-    return v->type.dtype == ETC_F32;
-}
-
 static Dim leading(Function *f, const Value *v, int keep)
 {
     assert(keep <= v->type.rank);
