@@ -43,12 +43,13 @@ def about(inputs):
 
 
 def spelled():
-    """(2 * x / 4 - [1]) @ w^T, where w is turned by a node; then its channels become pixels."""
+    """(2 * x / 4 - [1]) @ w^T, where w is turned by a node; then its channels become pixels, with borders."""
     nodes = [node("Mul", ["two", "x"], ["a"]), node("Div", ["a", "four"], ["b"]), node("Sub", ["b", "one"], ["c"]),
              node("Transpose", ["w"], ["t"], perm=[1, 0]), node("MatMul", ["c", "t"], ["d"]),
-             node("DepthToSpace", ["d"], ["y"], blocksize=2, mode="CRD")]
+             node("DepthToSpace", ["d"], ["e"], blocksize=2, mode="CRD"), node("Pad", ["e", "pads"], ["f"], mode="reflect"),
+             node("Pad", ["f", "pads"], ["y"], mode="edge")]
     numbers = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("four", 4), ("one", [1]))]
-    return model(graph(nodes, [value("x", [1, 4, 2, 64])], ["y"], [*numbers, tensor("w", np.eye(65, 64, dtype=np.float32))]))
+    return model(graph(nodes, [value("x", [1, 4, 2, 64])], ["y"], [*numbers, tensor("pads", np.array([0, 0, 1, 0, 0, 0, 0, 2])), tensor("w", np.eye(65, 64, dtype=np.float32))]))
 
 
 def main():
