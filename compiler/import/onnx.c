@@ -80,6 +80,20 @@ static ImportDim *given_size(const Onnx *o, const char *name)
     return NULL;
 }
 
+/* The same; the name may also be spelled as messages spell it. */
+static ImportDim *named_range(const Onnx *o, const char *name)
+{
+    ImportDim *given = given_size(o, name);
+    return given ? given : given_size(o, as_name(o->tmp, name));
+}
+
+Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi)
+{
+    Symbol *s = program_symbol(o->program, NULL, lo, hi);
+    s->name = onnx_unique(o, name);
+    return dim_symbol(o->program, s);
+}
+
 /* Returns the size of an axis whose size the file does not fix: the number of --dim, or a symbol.
  * Sizes of one name are one symbol.  A size without a name, or with the name "?" that Paddle's
  * exporter gives to all sizes that it does not know, has a name made of the input and the axis. */
@@ -88,20 +102,41 @@ static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
     bool is_named = param && *param && strcmp(param, "?") != 0;
     const char *key = is_named ? param : arena_numbered(o->tmp, input, ".", axis);
     ImportDim *given = given_size(o, arena_numbered(o->tmp, input, ".", axis));
-    given = given ? given : given_size(o, key);
-    given = given ? given : given_size(o, as_name(o->tmp, key)); /* as messages spell it */
+    given = given ? given : named_range(o, key);
     if (given)
         given->is_taken = true;
     if (given && given->lo == given->hi)
         return DIM(given->lo);
     TableItem *known = table_at_text(&o->sizes, key);
     if (!known->ptr) {
-        Symbol *s = program_symbol(o->program, NULL, given ? given->lo : 1,
-                                   given ? given->hi : INT64_MAX);
-        s->name = onnx_unique(o, key);
-        known->ptr = s;
+        Dim *d = known->ptr = NEW(o->tmp, Dim, 1);
+        *d = onnx_symbol(o, key, given ? given->lo : 1, given ? given->hi : INT64_MAX);
     }
-    return dim_symbol(o->program, known->ptr);
+    return *(const Dim *)known->ptr;
+}
+
+static bool is_integer(Type t)
+{
+    return dtype_is_int(t.dtype) && (!t.rank || (t.rank == 1 && !t.dim[0].expr && t.dim[0].value == 1));
+}
+
+bool onnx_element(Onnx *o, Loc loc, const char *name, OnnxValue *v)
+{
+    const Type t = v->value->type;
+    ImportDim *given = is_integer(t) ? named_range(o, name) : NULL;
+    if (!given)
+        return true;
+    given->is_taken = true;
+    Node *item = build(o->graph, NULL, loc, OP_LOCAL_SCALAR_DENSE, o->diag, "v", v->value);
+    if (!item)
+        return false;
+    Dim *d = NEW(o->tmp, Dim, 1);
+    *d = onnx_symbol(o, name, given->lo, given->hi);
+    item->out[0]->type = type_size(o->program, *d);
+    OnnxList *l = NEW(o->tmp, OnnxList, 1);
+    *l = (OnnxList){.dtype = t.dtype, .rank = t.rank, .n = 1, .dim = d};
+    v->list = l;
+    return true;
 }
 
 static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *name, Type *out)
@@ -190,7 +225,7 @@ static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
     v->bits = onnx_bits(in->type->tensor_type->elem_type);
     v->value = graph_value(o->graph, onnx_unique(o, name), type);
     graph_add_input(o->graph, v->value);
-    return true;
+    return onnx_element(o, loc, name, v);
 }
 
 static bool read_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t)
@@ -487,11 +522,17 @@ static bool find_opset(Onnx *o)
     return onnx_opset_is_read(o);
 }
 
-/* A node that was refused may be read if sizes are fixed. */
+/* A node that was refused may be read if sizes are fixed, or if inputs have ranges. */
 static void advise_sizes(const Onnx *o)
 {
-    const char *flags = "";
+    const char *flags = "", *ranges = "";
     const Program *p = o->program;
+    const Graph *g = p->method[0];
+    for (int i = 0; i < g->n_in; i++)
+        if (is_integer(g->in[i]->type))
+            ranges = arena_printf(o->tmp, "%s --dim %s=LO..HI", ranges, g->in[i]->name);
+    if (*ranges)
+        diag_note(o->diag, "if the values of inputs decide sizes, give their ranges:%s", ranges);
     for (int i = 0; i < p->n_syms; i++)
         if (*program_axis(p, p->sym[i])) /* it is the size of an input */
             flags = arena_printf(o->tmp, "%s --dim %s=N", flags, p->sym[i]->name);

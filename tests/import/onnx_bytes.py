@@ -70,5 +70,5 @@ def model(g, opset=17, tail=b""):
     return number(1, 8) + data(7, g) + data(8, data(1, "") + number(2, opset)) + tail
 
 
-def simple(nodes, shape=(2, 3), constants=(), opset=17, outputs=("y",)):
-    return model(graph(nodes, [value("x", shape)], outputs, constants), opset)
+def simple(nodes, shape=(2, 3), constants=(), opset=17, outputs=("y",), dtype=1):
+    return model(graph(nodes, [value("x", shape, dtype)], outputs, constants), opset)
