@@ -238,6 +238,24 @@ static bool read_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t)
     return v && (v->constant = onnx_const(o, loc, t)) != NULL;
 }
 
+/* Warns if the file declares another shape for an output than its nodes give.  --dim may override
+ * sizes of inputs, so nothing is expected of the outputs then. */
+static void compare_shape(const Onnx *o, Loc loc, const Onnx__ValueInfo *out, Type is)
+{
+    const Onnx__Shape *declared = out->type && out->type->tensor_type ? out->type->tensor_type->shape : NULL;
+    const char *sizes = "";
+    if (!declared || (o->options && o->options->n_dims))
+        return;
+    bool differs = declared->n_dim != (size_t)is.rank;
+    for (int i = 0; i < is.rank; i++) {
+        const Onnx__Dimension *d = differs ? NULL : declared->dim[i];
+        differs = differs || (d->has_value && d->value >= 0 && !is.dim[i].expr && d->value != is.dim[i].value);
+        sizes = arena_printf(o->tmp, "%s%s%s", sizes, i ? "," : "", dim_text(o->program, is.dim[i]));
+    }
+    if (differs)
+        diag_warn(o->diag, loc, "this output has the shape [%s], and the file declares another one", sizes);
+}
+
 static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
 {
     const char *name = onnx_text(o, out->name);
@@ -254,6 +272,7 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
                                 name, v->sequence ? "a sequence" : "an empty optional");
     if (!on_tensor(&n, name, v))
         return false;
+    compare_shape(o, loc, out, v->value->type);
     graph_add_output(o->graph, v->value);
     return true;
 }

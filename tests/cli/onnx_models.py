@@ -2,7 +2,8 @@
 """onnx_models.py DATA: writes ONNX files into the current folder, byte by byte.
 
 linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights.  about.onnx
-has an example of everything that `etc inspect` shows.  unknown.onnx has an unknown operator.
+has an example of everything that `etc inspect` shows.  The output of wrong.onnx and flat.onnx has
+another shape than they declare.  unknown.onnx has an unknown operator.
 spelled.onnx expresses in ONNX's operators what torch has other operators for.
 """
 import os
@@ -62,6 +63,9 @@ def main():
     pathlib.Path("spelled.onnx").write_bytes(spelled())
     beside = graph([node("Add", ["x", "w"], ["y"])], [value("x", [3])], ["y"], [external("w", [3], "w.bin")])
     pathlib.Path("beside.onnx").write_bytes(model(beside))
+    for name, sizes in (("right", ["n", 3, -1]), ("wrong", [2, 4, 5]), ("flat", [6])):
+        declared = graph([node("Relu", ["x"], ["y"])], [value("x", [2, 3, 5])], [value("y", sizes)])
+        pathlib.Path(f"{name}.onnx").write_bytes(model(declared))
     pathlib.Path("w.bin").write_bytes(bytes(12))
 
 

@@ -63,6 +63,15 @@ Test(onnx, check_says_what_stops_it)
     fails("check $DATA/mlp_digits/model.pt2 --bind input=1", 1, "--bind is for an .onnx");
 }
 
+Test(onnx, shapes_that_a_file_declares_wrong_are_told)
+{
+    const char *const said = "node 'y': this output has the shape [2,3,5], and the file declares another one";
+    cr_expect_null(strstr(ok("check right.onnx").err, "declares"));
+    cr_expect_not_null(strstr(ok("check wrong.onnx").err, said));
+    cr_expect_not_null(strstr(ok("compile flat.onnx -o m.pte").err, said));
+    cr_expect_null(strstr(ok("check wrong.onnx --dim x.0=4").err, "declares"));
+}
+
 Test(onnx, run_gives_what_torch_gave)
 {
     ok("run linear.onnx --input $DATA/linear/input_0.npy --output-dir out -q");

@@ -63,7 +63,7 @@ def value(name, shape, kind=FLOAT):
 
 def graph(nodes, inputs, outputs, constants=()):
     return (b"".join(data(1, n) for n in nodes) + data(2, "g") + b"".join(data(5, c) for c in constants)
-            + b"".join(data(11, i) for i in inputs) + b"".join(data(12, data(1, o)) for o in outputs))
+            + b"".join(data(11, i) for i in inputs) + b"".join(data(12, o if isinstance(o, bytes) else data(1, o)) for o in outputs))
 
 
 def model(g, opset=17, tail=b""):
