@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { OLDEST_OPSET = 6, NEWEST_OPSET = 28 };
+enum { OLDEST_OPSET = 6, NEWEST_OPSET = 28, NEWEST_IR = 14 };
 
 const char *onnx_text(Onnx *o, ProtobufCBinaryData text)
 {
@@ -534,6 +534,9 @@ static bool has_graph(const Onnx *o)
 static bool find_opset(Onnx *o)
 {
     const Onnx__Model *m = o->model;
+    if (m->ir_version > NEWEST_IR)
+        diag_warn(o->diag, o->loc, "has the IR version %" PRId64 ", expected up to %d: what is new in it is not read",
+                  m->ir_version, NEWEST_IR);
     o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* there are only other domains */
     for (size_t i = 0; i < m->n_opset_import; i++)
         if (onnx_is_default(m->opset_import[i]->domain))

@@ -3,7 +3,7 @@
 
 linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights.  about.onnx
 has an example of everything that `etc inspect` shows.  The output of wrong.onnx and flat.onnx has
-another shape than they declare.  unknown.onnx has an unknown operator.
+another shape than they declare.  newer.onnx has a newer IR version.  unknown.onnx has an unknown operator.
 spelled.onnx expresses in ONNX's operators what torch has other operators for.
 """
 import os
@@ -66,6 +66,7 @@ def main():
     for name, sizes in (("right", ["n", 3, -1]), ("wrong", [2, 4, 5]), ("flat", [6])):
         declared = graph([node("Relu", ["x"], ["y"])], [value("x", [2, 3, 5])], [value("y", sizes)])
         pathlib.Path(f"{name}.onnx").write_bytes(model(declared))
+    pathlib.Path("newer.onnx").write_bytes(model(declared, ir=15))
     pathlib.Path("w.bin").write_bytes(bytes(12))
 
 

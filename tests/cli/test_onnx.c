@@ -72,6 +72,12 @@ Test(onnx, shapes_that_a_file_declares_wrong_are_told)
     cr_expect_null(strstr(ok("check wrong.onnx --dim x.0=4").err, "declares"));
 }
 
+Test(onnx, a_newer_version_of_the_format_is_told)
+{
+    const char *const said = "has the IR version 15, expected up to 14: what is new in it is not read";
+    cr_expect_not_null(strstr(ok("check newer.onnx").err, said));
+}
+
 Test(onnx, run_gives_what_torch_gave)
 {
     ok("run linear.onnx --input $DATA/linear/input_0.npy --output-dir out -q");

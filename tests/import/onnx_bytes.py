@@ -66,8 +66,8 @@ def graph(nodes, inputs, outputs, constants=()):
             + b"".join(data(11, i) for i in inputs) + b"".join(data(12, o if isinstance(o, bytes) else data(1, o)) for o in outputs))
 
 
-def model(g, opset=17, tail=b""):
-    return number(1, 8) + data(7, g) + data(8, data(1, "") + number(2, opset)) + tail
+def model(g, opset=17, tail=b"", ir=8):
+    return number(1, ir) + data(7, g) + data(8, data(1, "") + number(2, opset)) + tail
 
 
 def simple(nodes, shape=(2, 3), constants=(), opset=17, outputs=("y",), dtype=1):
