@@ -96,9 +96,10 @@ static void put_bind(Emit *e, Text *t, bool *is_bound)
             put(t, scale != 1 ? " / %" PRId64 ";\n" : ";\n", scale);
         }
         for (int k = 0; k < e->p->n_syms; k++)
-            if (e->item_of[k] == g->in[i] && g->in[i]->type.dtype == ETC_I64) {
+            if (e->item_of[k] == g->in[i]) {
                 is_bound[k] = true;
-                put(t, "    const int64_t %s = *(const int64_t *)in[%d].data;\n", e->symbol[k], i);
+                put(t, "    const int64_t %s = *(const %s *)in[%d].data;\n", e->symbol[k],
+                    c_type(g->in[i]->type.dtype), i);
                 put_item_check(e, t, e->p->sym[k]);
             }
     }

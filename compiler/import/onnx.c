@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { OLDEST_OPSET = 6, NEWEST_OPSET = 28 };
+enum { OLDEST_OPSET = 6, NEWEST_OPSET = 28, NEWEST_IR = 14 };
 
 const char *onnx_text(Onnx *o, ProtobufCBinaryData text)
 {
@@ -80,6 +80,20 @@ static ImportDim *given_size(const Onnx *o, const char *name)
     return NULL;
 }
 
+/* The same; the name may also be spelled as messages spell it. */
+static ImportDim *named_range(const Onnx *o, const char *name)
+{
+    ImportDim *given = given_size(o, name);
+    return given ? given : given_size(o, as_name(o->tmp, name));
+}
+
+Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi)
+{
+    Symbol *s = program_symbol(o->program, NULL, lo, hi);
+    s->name = onnx_unique(o, name);
+    return dim_symbol(o->program, s);
+}
+
 /* Returns the size of an axis whose size the file does not fix: the number of --dim, or a symbol.
  * Sizes of one name are one symbol.  A size without a name, or with the name "?" that Paddle's
  * exporter gives to all sizes that it does not know, has a name made of the input and the axis. */
@@ -88,20 +102,41 @@ static Dim open_size(Onnx *o, const char *input, int axis, const char *param)
     bool is_named = param && *param && strcmp(param, "?") != 0;
     const char *key = is_named ? param : arena_numbered(o->tmp, input, ".", axis);
     ImportDim *given = given_size(o, arena_numbered(o->tmp, input, ".", axis));
-    given = given ? given : given_size(o, key);
-    given = given ? given : given_size(o, as_name(o->tmp, key)); /* as messages spell it */
+    given = given ? given : named_range(o, key);
     if (given)
         given->is_taken = true;
     if (given && given->lo == given->hi)
         return DIM(given->lo);
     TableItem *known = table_at_text(&o->sizes, key);
     if (!known->ptr) {
-        Symbol *s = program_symbol(o->program, NULL, given ? given->lo : 1,
-                                   given ? given->hi : INT64_MAX);
-        s->name = onnx_unique(o, key);
-        known->ptr = s;
+        Dim *d = known->ptr = NEW(o->tmp, Dim, 1);
+        *d = onnx_symbol(o, key, given ? given->lo : 1, given ? given->hi : INT64_MAX);
     }
-    return dim_symbol(o->program, known->ptr);
+    return *(const Dim *)known->ptr;
+}
+
+static bool is_integer(Type t)
+{
+    return dtype_is_int(t.dtype) && (!t.rank || (t.rank == 1 && !t.dim[0].expr && t.dim[0].value == 1));
+}
+
+bool onnx_element(Onnx *o, Loc loc, const char *name, OnnxValue *v)
+{
+    const Type t = v->value->type;
+    ImportDim *given = is_integer(t) ? named_range(o, name) : NULL;
+    if (!given)
+        return true;
+    given->is_taken = true;
+    Node *item = build(o->graph, NULL, loc, OP_LOCAL_SCALAR_DENSE, o->diag, "v", v->value);
+    if (!item)
+        return false;
+    Dim *d = NEW(o->tmp, Dim, 1);
+    *d = onnx_symbol(o, name, given->lo, given->hi);
+    item->out[0]->type = type_size(o->program, *d);
+    OnnxList *l = NEW(o->tmp, OnnxList, 1);
+    *l = (OnnxList){.dtype = t.dtype, .rank = t.rank, .n = 1, .dim = d};
+    v->list = l;
+    return true;
 }
 
 static bool input_type(Onnx *o, Loc loc, const Onnx__ValueInfo *in, const char *name, Type *out)
@@ -190,7 +225,7 @@ static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
     v->bits = onnx_bits(in->type->tensor_type->elem_type);
     v->value = graph_value(o->graph, onnx_unique(o, name), type);
     graph_add_input(o->graph, v->value);
-    return true;
+    return onnx_element(o, loc, name, v);
 }
 
 static bool read_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t)
@@ -201,6 +236,24 @@ static bool read_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t)
     Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
     OnnxValue *v = define(o, s, loc, name);
     return v && (v->constant = onnx_const(o, loc, t)) != NULL;
+}
+
+/* Warns if the file declares another shape for an output than its nodes give.  --dim may override
+ * sizes of inputs, so nothing is expected of the outputs then. */
+static void compare_shape(const Onnx *o, Loc loc, const Onnx__ValueInfo *out, Type is)
+{
+    const Onnx__Shape *declared = out->type && out->type->tensor_type ? out->type->tensor_type->shape : NULL;
+    const char *sizes = "";
+    if (!declared || (o->options && o->options->n_dims))
+        return;
+    bool differs = declared->n_dim != (size_t)is.rank;
+    for (int i = 0; i < is.rank; i++) {
+        const Onnx__Dimension *d = differs ? NULL : declared->dim[i];
+        differs = differs || (d->has_value && d->value >= 0 && !is.dim[i].expr && d->value != is.dim[i].value);
+        sizes = arena_printf(o->tmp, "%s%s%s", sizes, i ? "," : "", dim_text(o->program, is.dim[i]));
+    }
+    if (differs)
+        diag_warn(o->diag, loc, "this output has the shape [%s], and the file declares another one", sizes);
 }
 
 static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
@@ -219,6 +272,7 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
                                 name, v->sequence ? "a sequence" : "an empty optional");
     if (!on_tensor(&n, name, v))
         return false;
+    compare_shape(o, loc, out, v->value->type);
     graph_add_output(o->graph, v->value);
     return true;
 }
@@ -479,6 +533,9 @@ static bool has_graph(const Onnx *o)
 static bool find_opset(Onnx *o)
 {
     const Onnx__Model *m = o->model;
+    if (m->ir_version > NEWEST_IR)
+        diag_warn(o->diag, o->loc, "has the IR version %" PRId64 ", expected up to %d: what is new in it is not read",
+                  m->ir_version, NEWEST_IR);
     o->opset = m->n_opset_import ? NEWEST_OPSET : 0; /* there are only other domains */
     for (size_t i = 0; i < m->n_opset_import; i++)
         if (onnx_is_default(m->opset_import[i]->domain))
@@ -486,11 +543,17 @@ static bool find_opset(Onnx *o)
     return onnx_opset_is_read(o);
 }
 
-/* A node that was refused may be read if sizes are fixed. */
+/* A node that was refused may be read if sizes are fixed, or if inputs have ranges. */
 static void advise_sizes(const Onnx *o)
 {
-    const char *flags = "";
+    const char *flags = "", *ranges = "";
     const Program *p = o->program;
+    const Graph *g = p->method[0];
+    for (int i = 0; i < g->n_in; i++)
+        if (is_integer(g->in[i]->type))
+            ranges = arena_printf(o->tmp, "%s --dim %s=LO..HI", ranges, g->in[i]->name);
+    if (*ranges)
+        diag_note(o->diag, "if the values of inputs decide sizes, give their ranges:%s", ranges);
     for (int i = 0; i < p->n_syms; i++)
         if (*program_axis(p, p->sym[i])) /* it is the size of an input */
             flags = arena_printf(o->tmp, "%s --dim %s=N", flags, p->sym[i]->name);

@@ -85,7 +85,7 @@ typedef struct Onnx {
     const Onnx__Model *model;
     int64_t opset;
     Table taken;     /* the names of values, states and symbols in the IR */
-    Table sizes;     /* dim_param -> Symbol */
+    Table sizes;     /* dim_param -> Dim */
     Table externals; /* location -> OnnxExternal */
     Table functions; /* domain, name and overload -> Onnx__Function */
     int n_calls;     /* how deep calls of functions are nested */
@@ -134,6 +134,9 @@ const char *onnx_unique(Onnx *o, const char *name);       /* a new name that res
 bool onnx_is_default(ProtobufCBinaryData domain);
 bool onnx_opset_is_read(const Onnx *o);
 bool onnx_spend(Onnx *o, size_t n); /* counts n operands; false: the file has too many */
+Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi); /* a new one, named like this */
+/* If --dim gives the range of the one element of an integer tensor, the tensor is a list too, of a symbol. */
+bool onnx_element(Onnx *o, Loc loc, const char *name, OnnxValue *v);
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n);
 
 /* -- graphs within graphs: onnx_flow.c --------------------------------------------------------- */

@@ -49,6 +49,18 @@ static Numbers typed_field(const Onnx__Tensor *t, EtcDtype dtype)
     }
 }
 
+/* Returns whether `size` bytes hold each number, with a sign or without. */
+static bool all_fit(Numbers f, size_t size)
+{
+    for (size_t i = 0; size < f.size && i < f.n; i++) {
+        int64_t v = f.size == sizeof(int32_t) ? ((const int32_t *)f.data)[i] : ((const int64_t *)f.data)[i];
+        int64_t end = (int64_t)1 << 8 * size;
+        if (v >= end || v < -end / 2)
+            return false;
+    }
+    return true;
+}
+
 /* Returns the low bytes of each number.  The host is little-endian. */
 static const uint8_t *narrowed(Arena *a, Numbers f, size_t size)
 {
@@ -76,13 +88,16 @@ static bool decimal(ProtobufCBinaryData text, int64_t *out)
     return text.len > 0;
 }
 
-/* Returns whether a component of the path is "..". */
-static bool leads_up(const char *name)
+/* Returns whether a path has only names between slashes, so that it leads downwards. */
+static bool leads_down(const char *path)
 {
-    for (const char *s = name; (s = strstr(s, "..")); s++)
-        if ((s == name || s[-1] == '/') && (!s[2] || s[2] == '/'))
+    for (size_t n;; path += n + 1) {
+        n = strcspn(path, "/");
+        if (!n || !strncmp(path, "..", n)) /* or "." */
+            return false;
+        if (!path[n])
             return true;
-    return false;
+    }
 }
 
 static const External *external_file(Onnx *o, Loc loc, const char *name)
@@ -90,7 +105,7 @@ static const External *external_file(Onnx *o, Loc loc, const char *name)
     TableItem *known = table_at_copy(&o->externals, name, strlen(name));
     if (known->ptr)
         return known->ptr;
-    if (!*name || strchr(name, '\\') || *name == '/' || leads_up(name)) {
+    if (strchr(name, '\\') || !leads_down(name)) {
         diag_error(o->diag, loc,
                    "the external data are in '%s', expected a path beneath the model's folder",
                    name);
@@ -141,6 +156,7 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
     int64_t count = type_numel(c->type);
     if (t->data_location == EXTERNAL)
         return external_data(o, loc, t, c);
+    Numbers f = typed_field(t, c->type.dtype);
     if (t->has_mapped_size || t->has_raw_data) {
         uint64_t n = t->has_mapped_size ? t->mapped_size : t->raw_data.len;
         /* The copy outlives the message that protobuf-c has unpacked. */
@@ -148,12 +164,15 @@ static bool find_data(Onnx *o, Loc loc, const Onnx__Tensor *t, OnnxConst *c)
         if (t->raw_data.len) /* an empty field has no address */
             memcpy(copy, t->raw_data.data, t->raw_data.len);
         c->data = t->has_mapped_size ? o->data + t->mapped_at : copy;
+        if (f.n)
+            return diag_error(o->diag, loc, "a constant has both bytes and numbers");
         return (int64_t)n == c->n_bytes ||
                diag_error(o->diag, loc, "a constant has %" PRIu64 " bytes, expected %" PRId64, n,
                           c->n_bytes);
     }
-    Numbers f = typed_field(t, c->type.dtype);
     c->data = narrowed(o->program->arena, f, size);
+    if (!all_fit(f, size))
+        return diag_error(o->diag, loc, "a constant has numbers that do not fit into %zu bits", 8 * size);
     return (int64_t)f.n == count ||
            diag_error(o->diag, loc, "a constant has %zu numbers, expected %" PRId64, f.n, count);
 }

@@ -294,9 +294,7 @@ Dim on_new_size(OnnxNode *n, Dim most, int64_t least)
 {
     int64_t lo, hi;
     dim_range(most, &lo, &hi);
-    Symbol *s = program_symbol(n->in->program, NULL, least, hi);
-    s->name = onnx_unique(n->in, "count");
-    return dim_symbol(n->in->program, s);
+    return onnx_symbol(n->in, "count", least, hi);
 }
 
 /* Returns the indices of the elements that are not 0, [count, rank]. */

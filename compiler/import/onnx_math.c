@@ -713,6 +713,18 @@ static Value *shifted(OnnxNode *n, OpId op, Value *a, Value *b)
     return ON_GIVEN(n, op, t, "vv", a, b);
 }
 
+/* Combines integers bit by bit.  Those of u64 are the same as i64, which kernels take. */
+bool onnx_bitwise(OnnxNode *n)
+{
+    Value *a = on_value(n, 0), *b = on_value(n, 1);
+    if (!a || !b)
+        return false;
+    if (a->type.dtype != ETC_U64)
+        return onnx_binary(n);
+    Value *y = on_binary(n, n->row->op, on_cast(n, a, ETC_I64), on_cast(n, b, ETC_I64));
+    return on_define(n, 0, on_cast(n, y, ETC_U64));
+}
+
 bool onnx_bit_shift(OnnxNode *n)
 {
     const char *way = on_text(n, "direction", "");

@@ -238,9 +238,10 @@ bool on_define_bits(OnnxNode *n, int i, Value *v, int bits)
     if (!on_wants(n, i))
         return true;
     OnnxValue *to = result(n, i);
-    if (to)
-        *to = (OnnxValue){.value = v, .bits = bits, .by = n->node, .scope = n->scope};
-    return to != NULL;
+    if (!to)
+        return false;
+    *to = (OnnxValue){.value = v, .bits = bits, .by = n->node, .scope = n->scope};
+    return onnx_element(n->in, n->loc, onnx_text(n->in, n->node->output[i]), to);
 }
 
 bool on_define(OnnxNode *n, int i, Value *v)

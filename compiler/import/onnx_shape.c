@@ -484,19 +484,37 @@ static Value *mirrored(OnnxNode *n, Value *x, int axis, const char *mode, int64_
     return count == 1 ? x : ON_BUILD(n, OP_CAT, "Vi", (int)count, part, (int64_t)axis);
 }
 
+/* Returns torch's operator that pads the last axes of x as `mode` says, and leaves alone channels and
+ * perhaps a batch; OP_NONE: there is none.  *first is the first axis that it pads. */
+static OpId pad_of(const Value *x, const Dim *pads, const char *mode, int *first)
+{
+    static const OpId row[2][3] = {{OP_REFLECTION_PAD1D, OP_REFLECTION_PAD2D, OP_REFLECTION_PAD3D},
+                                   {OP_REPLICATION_PAD1D, OP_REPLICATION_PAD2D, OP_REPLICATION_PAD3D}};
+    int rank = x->type.rank, kept = 0;
+    bool is_edge = !strcmp(mode, "edge");
+    for (int i = 0; i < 2 * rank; i++)
+        if (pads[i].value < 0)
+            return OP_NONE;
+    while (kept < 2 && kept < rank - 1 && !pads[kept].value && !pads[kept + rank].value)
+        kept++;
+    *first = kept;
+    bool has = kept && rank - kept <= 3 && dtype_is_float(x->type.dtype);
+    return has && (is_edge || !strcmp(mode, "reflect")) ? row[is_edge][rank - kept - 1] : OP_NONE;
+}
+
 /* Pads x. torch takes the last axis first, with its begin and end beside each other. */
 static bool padded(OnnxNode *n, const Dim *pads, int count, const char *mode, double with)
 {
     Dim pair[2 * MAX_RANK];
     Value *x = on_value(n, 0);
-    if (!x || count != 2 * x->type.rank)
-        return x ? onnx_wrong(n, "has %d paddings for rank %d", count, x->type.rank) : false;
+    int rank = x ? x->type.rank : 0, first;
+    if (!x || count != 2 * rank)
+        return x ? onnx_wrong(n, "has %d paddings for rank %d", count, rank) : false;
+    for (int i = 0; i < rank; i++) {
+        pair[2 * i] = pads[rank - 1 - i];
+        pair[2 * i + 1] = pads[2 * rank - 1 - i];
+    }
     if (strcmp(mode, "constant") == 0) {
-        int rank = x->type.rank;
-        for (int i = 0; i < rank; i++) {
-            pair[2 * i] = pads[rank - 1 - i];
-            pair[2 * i + 1] = pads[2 * rank - 1 - i];
-        }
         Value *y = dtype_is_float(x->type.dtype)
                        ? ON_BUILD(n, OP_CONSTANT_PAD_ND, "vDf", x, count, pair, with)
                        : ON_BUILD(n, OP_CONSTANT_PAD_ND, "vDi", x, count, pair, (int64_t)with);
@@ -505,6 +523,9 @@ static bool padded(OnnxNode *n, const Dim *pads, int count, const char *mode, do
     for (int i = 0; i < count; i++)
         if (pads[i].expr)
             return onnx_unsupported(n, "has paddings of mode '%s' that calls decide", mode);
+    OpId op = pad_of(x, pads, mode, &first);
+    if (op != OP_NONE)
+        return on_define(n, 0, ON_BUILD(n, op, "vD", x, 2 * (rank - first), pair));
     for (int axis = 0; x && axis < count / 2; axis++)
         x = mirrored(n, x, axis, mode, pads[axis].value, pads[axis + count / 2].value);
     return on_define(n, 0, x);

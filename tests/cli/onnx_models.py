@@ -2,7 +2,8 @@
 """onnx_models.py DATA: writes ONNX files into the current folder, byte by byte.
 
 linear.onnx and mlp.onnx are the models of DATA that torch exported, with the same weights.  about.onnx
-has an example of everything that `etc inspect` shows.  unknown.onnx has an unknown operator.
+has an example of everything that `etc inspect` shows.  The output of wrong.onnx and flat.onnx has
+another shape than they declare.  newer.onnx has a newer IR version.  unknown.onnx has an unknown operator.
 spelled.onnx expresses in ONNX's operators what torch has other operators for.
 """
 import os
@@ -43,12 +44,13 @@ def about(inputs):
 
 
 def spelled():
-    """(2 * x / 4 - [1]) @ w^T, where w is turned by a node; then its channels become pixels."""
+    """(2 * x / 4 - [1]) @ w^T, where w is turned by a node; then its channels become pixels, with borders."""
     nodes = [node("Mul", ["two", "x"], ["a"]), node("Div", ["a", "four"], ["b"]), node("Sub", ["b", "one"], ["c"]),
              node("Transpose", ["w"], ["t"], perm=[1, 0]), node("MatMul", ["c", "t"], ["d"]),
-             node("DepthToSpace", ["d"], ["y"], blocksize=2, mode="CRD")]
+             node("DepthToSpace", ["d"], ["e"], blocksize=2, mode="CRD"), node("Pad", ["e", "pads"], ["f"], mode="reflect"),
+             node("Pad", ["f", "pads"], ["y"], mode="edge")]
     numbers = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("four", 4), ("one", [1]))]
-    return model(graph(nodes, [value("x", [1, 4, 2, 64])], ["y"], [*numbers, tensor("w", np.eye(65, 64, dtype=np.float32))]))
+    return model(graph(nodes, [value("x", [1, 4, 2, 64])], ["y"], [*numbers, tensor("pads", np.array([0, 0, 1, 0, 0, 0, 0, 2])), tensor("w", np.eye(65, 64, dtype=np.float32))]))
 
 
 def main():
@@ -61,6 +63,10 @@ def main():
     pathlib.Path("spelled.onnx").write_bytes(spelled())
     beside = graph([node("Add", ["x", "w"], ["y"])], [value("x", [3])], ["y"], [external("w", [3], "w.bin")])
     pathlib.Path("beside.onnx").write_bytes(model(beside))
+    for name, sizes in (("right", ["n", 3, -1]), ("wrong", [2, 4, 5]), ("flat", [6])):
+        declared = graph([node("Relu", ["x"], ["y"])], [value("x", [2, 3, 5])], [value("y", sizes)])
+        pathlib.Path(f"{name}.onnx").write_bytes(model(declared))
+    pathlib.Path("newer.onnx").write_bytes(model(declared, ir=15))
     pathlib.Path("w.bin").write_bytes(bytes(12))
 
 

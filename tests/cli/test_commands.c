@@ -300,6 +300,21 @@ Test(commands, numbers_go_in_and_out)
     sh("rm -r o");
 }
 
+Test(commands, a_number_of_32_bits_is_a_length)
+{
+    write_text("n.etir", "program \"n\" stage core\nsym %n in 1..4\n"
+               "method @forward(%x: f32[4], %k: i32[1]) {\n"
+               "  %i = aten._local_scalar_dense.default(%k) : int(%n)\n"
+               "  %a = aten.slice.Tensor(%x, 0, 0, %n, 1) : f32[%n]\n"
+               "  %b = aten.neg.default(%a) : f32[%n]\n  return %b\n}\n");
+    write_floats("x.npy", 4, (const float[]){1, 2, 3, 4});
+    sh("python3 -c 'import numpy; numpy.save(\"k.npy\", numpy.array([3], \"i4\"))'");
+    cr_expect_str_eq(ok("run n.etir --input x.npy --input k.npy").out, "output 0: f32[3] -1 -2 -3\n");
+    ok("emit-c n.etir -o n.c --main -q");
+    cr_assert_eq(sh("cc -O1 -Wall -Wextra -Werror -o n n.c n_main.c -lm").code, 0);
+    cr_expect_str_eq(sh("./n --input x.npy --input k.npy").out, "output 0: f32[3] -1 -2 -3\n");
+}
+
 Test(commands, numbers_become_the_dtype_wanted)
 {
     static const struct {

@@ -63,12 +63,12 @@ def value(name, shape, kind=FLOAT):
 
 def graph(nodes, inputs, outputs, constants=()):
     return (b"".join(data(1, n) for n in nodes) + data(2, "g") + b"".join(data(5, c) for c in constants)
-            + b"".join(data(11, i) for i in inputs) + b"".join(data(12, data(1, o)) for o in outputs))
+            + b"".join(data(11, i) for i in inputs) + b"".join(data(12, o if isinstance(o, bytes) else data(1, o)) for o in outputs))
 
 
-def model(g, opset=17, tail=b""):
-    return number(1, 8) + data(7, g) + data(8, data(1, "") + number(2, opset)) + tail
+def model(g, opset=17, tail=b"", ir=8):
+    return number(1, ir) + data(7, g) + data(8, data(1, "") + number(2, opset)) + tail
 
 
-def simple(nodes, shape=(2, 3), constants=(), opset=17, outputs=("y",)):
-    return model(graph(nodes, [value("x", shape)], outputs, constants), opset)
+def simple(nodes, shape=(2, 3), constants=(), opset=17, outputs=("y",), dtype=1):
+    return model(graph(nodes, [value("x", shape, dtype)], outputs, constants), opset)

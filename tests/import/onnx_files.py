@@ -37,7 +37,7 @@ def traced(op, trace, **attributes):
 
 TRACE = data(1, "pkg.torch.onnx.stack_trace")
 FRAMES = 'File "/home/net.py", line 7, in forward\n    a\n  File "/home/act.py", line 12, in forward\n    return b\n'
-RIGHT = {  # bytes, what y is of x, flags
+RIGHT = {  # bytes, x, what y is of x or a part of the message that refuses x, flags
     "gemm": (simple([node("Gemm", ["x", "w", "b"], ["y"])], constants=[tensor("w", W), tensor("b", B, raw=False)]),
              X, lambda x: x @ W + B, []),
     **{f"trace_{k}": (simple([traced("Relu", trace)]), X, lambda x: np.maximum(x, 0), []) for k, trace in enumerate(
@@ -118,6 +118,20 @@ RIGHT["sizes_scattered"] = (simple([node("Shape", ["x"], ["s"]), node("ScatterEl
                                     node("Slice", ["x", "one", "two", "one"], ["a"]), node("Expand", ["a", "t"], ["y"])],
                                    constants=[tensor(n, np.array([v])) for n, v in (("last", -1), ("five", 5), ("one", 1), ("two", 2))]),
                             X, lambda x: np.repeat(x[:, 1:2], 5, 1), [])
+INT32, INT64 = 6, 7
+COUNTED = simple([node("Range", ["zero", "x", "one"], ["r"]), node("Neg", ["r"], ["y"])], (),
+                 [tensor("zero", np.array(0)), tensor("one", np.array(1))], dtype=INT64)
+RIGHT |= {  # --dim gives the range of a value
+    "element": (COUNTED, np.array(5), lambda x: -np.arange(x), ["--dim", "x=1..8"]),
+    "element_out_of_range": (COUNTED, np.array(9), "the element of 'x' (x_2) must be 1 to 8, not 9", ["--dim", "x=1..8"]),
+    "element_of_a_list": (simple([node("Cast", ["x"], ["e"], to=INT64), node("Slice", ["w", "zero", "e"], ["y"])], (1,),
+                                 [tensor("w", W), tensor("zero", np.array([0]))], dtype=INT32),
+                          np.array([2], np.int32), lambda x: W[:2], ["--dim", "x=0..3"]),
+    "element_of_a_node": (simple([node("ReduceMax", ["x"], ["m"], keepdims=0), node("Cast", ["m"], ["most"], to=INT64), node("Add", ["most", "one"], ["n"]),
+                                  node("Unsqueeze", ["n", "zero"], ["s"]), node("Expand", ["half", "s"], ["y"])],
+                                 constants=[tensor("one", np.array(1)), tensor("zero", np.array([0])), tensor("half", np.array(0.5, np.float32))]),
+                          7 * np.abs(X), lambda x: np.full(int(x.max()) + 1, 0.5), ["--dim", "most=0..30"]),
+}
 NUMBERS = [tensor(n, np.array(v, np.float32)) for n, v in (("two", 2), ("three", [3]), ("wide", [[0.5]]))]
 RIGHT |= {
     "numbers": (simple([node("Sub", ["two", "x"], ["a"]), node("Mul", ["a", "three"], ["b"]), node("Div", ["two", "b"], ["c"]),
@@ -168,6 +182,7 @@ WRONG = {  # bytes, a part of the message, the exit code
     "resized_by_cubes": (simple([node("Resize", ["x", "", "by"], ["y"], mode="cubic")], ("n", 2, "h"),
                                 [tensor("by", np.array([1, 1, 2], np.float32))]), "in a way that torch does not: fix them with --dim\n"
                          "  note: sizes are dynamic; fixing them may help: --dim n=N --dim h=N\n", 4),
+    "element": (COUNTED, "note: if the values of inputs decide sizes, give their ranges: --dim x=LO..HI", 4),
     "einsum": (simple([node("Einsum", ["x"], ["y"], equation="ij,jk->ik")]), "not as many terms as operands", 1),
     "einsum_axes": (simple([node("Einsum", ["x"], ["y"], equation="i,jk->ik")]), "not as many letters", 1),
     "einsum_letters": (simple([node("Einsum", ["x"], ["y"], equation="i#j")]), "expected letters", 1),
@@ -197,6 +212,15 @@ WRONG = {  # bytes, a part of the message, the exit code
                 "expected a path beneath the model's folder", 1),
     "absolute": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "/etc/passwd")]),
                  "expected a path beneath the model's folder", 1),
+    "here": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "./w.bin")]), "expected a path beneath the model's folder", 1),
+    "no_name": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "a//w.bin")]), "expected a path beneath the model's folder", 1),
+    "two_fields": (simple([node("Add", ["x", "w"], ["y"])], constants=[tensor("w", B[:3]) + data(4, bytes(12))]), "has both bytes and numbers", 1),
+    "wide_half": (simple([node("Cast", ["w"], ["y"], to=1)], constants=[number(1, 1) + number(2, 10) + number(5, 2**16) + data(8, "w")]),
+                  "has numbers that do not fit into 16 bits", 1),
+    "wide_byte": (simple([node("Cast", ["w"], ["y"], to=1)], constants=[number(1, 1) + number(2, 3) + number(5, -129) + data(8, "w")]),
+                  "has numbers that do not fit into 8 bits", 1),
+    "wide_u32": (simple([node("Cast", ["w"], ["y"], to=1)], constants=[number(1, 1) + number(2, 12) + number(11, 2**32) + data(8, "w")]),
+                 "has numbers that do not fit into 32 bits", 1),
     "link": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "link.bin")]), "symbolic link", 3),
     "beyond": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", offset="4")]),
                "are not in 'w.bin'", 1),
@@ -237,6 +261,8 @@ def runs(etc, folder, name, row):
     np.save(f"{folder}/x.npy", x)
     p = subprocess.run([etc, "run", path, "--input", f"{folder}/x.npy", "--output-dir", f"{folder}/{name}", "-q", *flags],
                        capture_output=True, text=True)
+    if isinstance(want, str):
+        return "" if p.returncode == 1 and want in p.stderr else f"exit {p.returncode}, expected 1 and '{want}': {p.stderr.strip()}"
     if p.returncode:
         return p.stderr.strip()
     y, w = np.load(f"{folder}/{name}/output_0.npy"), want(x)
