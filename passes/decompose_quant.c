@@ -202,17 +202,19 @@ static EtcDtype dtype_of_range(int64_t lo, int64_t hi)
  * itself. */
 static Node *affine_step(Rewrite *r, Node *n, OpId op, Value *x, Value *scale, Value *zero)
 {
-    int64_t lo = 0, hi = 0;
-    arg_int(n, "quant_min", &lo);
-    arg_int(n, "quant_max", &hi);
+    int64_t lo = 0, hi = 0, axis = 0;
+    bool has_axis = arg_find(n, "axis") >= 0;
+    if (!arg_int(n, "quant_min", &lo) || !arg_int(n, "quant_max", &hi) || (has_axis && !arg_int(n, "axis", &axis))) {
+        diag_unsupported(r->d, n->loc, "expects limits and an axis that are known");
+        return NULL;
+    }
     EtcDtype t = dtype_of_range(lo, hi);
     if (!scale)
         return build(r->g, n, n->loc, op, r->d, "vaaiit", x, arg_get(n, "scale"),
                      arg_get(n, "zero_point"), lo, hi, t);
-    if (arg_find(n, "axis") < 0)
+    if (!has_axis)
         return build(r->g, n, n->loc, op, r->d, "vvviit", x, scale, zero, lo, hi, t);
-    return build(r->g, n, n->loc, op, r->d, "vvvaiit", x, scale, zero, arg_get(n, "axis"), lo, hi,
-                 t);
+    return build(r->g, n, n->loc, op, r->d, "vvviiit", x, scale, zero, axis, lo, hi, t);
 }
 
 /* Rewrites a fake quantize: it rounds to an integer type, and back. */
