@@ -127,35 +127,34 @@ static bool is_packed(const Node *n, const char *what, Type t, EtcDtype dtype, i
                             dtype_name(dtype), want[0], want[1], want[2]);
 }
 
-static bool packed_points(const Node *n, Type scale, int64_t columns, int64_t k, bool is_i4,
+static bool packed_points(const Node *n, Type scale, Type zero, int64_t columns, int64_t k, bool is_i4,
                           Diag *d)
 {
-    Type zero;
     int64_t groups = scale.rank == 3 && !scale.dim[1].expr ? scale.dim[1].value : 0;
     if (groups < 1 || k % groups || (is_i4 && groups > 1 && k / groups % 2))
         return diag_error(d, n->loc, "scales do not divide %" PRId64 " terms evenly", k);
-    return get_optional(n, "zero_points", &zero, d) &&
-           is_packed(n, "scales", scale, ETC_F32, columns, groups, d) &&
+    return is_packed(n, "scales", scale, ETC_F32, columns, groups, d) &&
            (zero.is_none || is_packed(n, "zero points", zero, ETC_I8, columns, groups, d));
 }
 
 /* Infers a product as infer_linear does, but with a weight in the layout of kernels/packed.h. */
 bool infer_packed_linear(const Node *n, Type *out, Diag *d)
 {
-    Type x, w, scale, bias;
+    Type x, w, scale, zero, bias;
     Dim dim[MAX_RANK];
     int64_t columns = 0;
     if (!get_rank(n, "input", 1, MAX_RANK, &x, d) || !get_rank(n, "weight", 3, 3, &w, d) ||
-        !get_optional(n, "scales", &scale, d) || !get_optional(n, "bias", &bias, d) ||
-        !same_dtype(n, x, bias, d) || !get_int(n, "columns", &columns, d))
+        !get_optional(n, "scales", &scale, d) || !get_optional(n, "zero_points", &zero, d) ||
+        !get_optional(n, "bias", &bias, d) || !same_dtype(n, x, bias, d) || !get_int(n, "columns", &columns, d))
         return false;
     bool is_i4 = w.dtype == ETC_U8, is_half = w.dtype == ETC_F16;
     Dim k = x.dim[x.rank - 1];
     if (x.dtype != ETC_F32 || k.expr || k.value < 1 || columns < 0 ||
-        (!is_i4 && !is_half && w.dtype != ETC_I8) || is_half != scale.is_none)
+        (!is_i4 && !is_half && w.dtype != ETC_I8) || is_half != scale.is_none ||
+        (is_half && !zero.is_none))
         return diag_error(d, n->loc, "has no such kind of input, weight and scales");
     if (!is_packed(n, "weight", w, w.dtype, columns, is_i4 ? (k.value + 1) / 2 : k.value, d) ||
-        (!is_half && !packed_points(n, scale, columns, k.value, is_i4, d)))
+        (!is_half && !packed_points(n, scale, zero, columns, k.value, is_i4, d)))
         return false;
     memcpy(dim, x.dim, (size_t)x.rank * sizeof *dim);
     dim[x.rank - 1] = DIM(columns);

@@ -349,6 +349,18 @@ Test(infer, a_packed_weight_has_columns_that_are_known)
                    "columns is not a plain integer");
 }
 
+Test(infer, a_packed_weight_of_halves_has_no_zero_points)
+{
+    expect_refusal("%h = aten._to_copy.default(%x, dtype=f16) : f16[%n,4] "
+                   "%w = aten.expand.default(%h, [1, -1, -1]) : f16[1,%n,4] "
+                   "%y = etc.packed_linear(%x, %w, none, 2, none, 16) : f32[%n,16] return %y",
+                   "zero_points is not a tensor");
+    expect_refusal("%h = aten._to_copy.default(%x, dtype=f16) : f16[%n,4] "
+                   "%w = aten.expand.default(%h, [1, -1, -1]) : f16[1,%n,4] "
+                   "%y = etc.packed_linear(%x, %w, none, %x, none, 16) : f32[%n,16] return %y",
+                   "has no such kind of input, weight and scales");
+}
+
 Test(infer, overlapping_symbolic_records_are_kept)
 {
     bool ok;
