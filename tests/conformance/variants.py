@@ -1818,6 +1818,14 @@ def half_gates(x, a, b, c):
     return F.silu(x), F.hardswish(x), F.hardsigmoid(x), F.glu(x), F.softshrink(x), torch.baddbmm(c, a, b, beta=0.3, alpha=0.7)
 
 
+@model(torch.arange(-6, 6).view(2, 6), torch.tensor([True, False]))
+def formulas_of_integers(x, y):
+    """Torch has these formulas of integers, but not the operators that they are of floats."""
+    cubic = (x + x**3 * 0.044715) * 0.7978845608028654
+    return (x * torch.sigmoid(x), y * torch.sigmoid(y), x * (torch.erf(x / 1.4142135623730951) + 1) * 0.5, x * 0.5 * (torch.tanh(cubic) + 1), torch.clamp(x + 3, 0, 6) / 6,
+            x * (torch.clamp(x + 3.0, 0, 6) / 6), 1 / torch.sqrt(x.abs()))
+
+
 @model(torch.tensor(3.0), torch.tensor([0]), torch.tensor([True, False]))
 def single_elements(x, i, p):
     return torch.cumsum(x, 0), torch.index_select(x, 0, i), torch.square(p), p ** True
