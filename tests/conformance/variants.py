@@ -2989,6 +2989,14 @@ class bags_of_an_open_length(nn.Module):
         return self.bag(i)
 
 
+@model(rnd(2, 3, 10), (rnd(3, 10) * 4).long(), dynamic=({0: Dim("b", min=1, max=4), 2: Dim("n", min=6, max=24)}, {1: Dim("m", min=8, max=24)}),
+       more=[(rnd(1, 3, 23, seed=1), (rnd(3, 8) * 4).long()), (rnd(4, 3, 6, seed=1), (rnd(3, 24) * 4).long())])
+def places_of_largest(x, i):
+    """In windows of an open axis."""
+    y = F.max_pool1d(x, 3, 2, 1, return_indices=True), F.max_pool1d(x, 2, dilation=3, return_indices=True), F.max_pool1d(i, 4, return_indices=True)
+    return tuple(v for pair in y for v in pair)
+
+
 @model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
 def tensors_of_sizes(x):
     a, b = x.shape
