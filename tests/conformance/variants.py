@@ -2997,6 +2997,12 @@ def places_of_largest(x, i):
     return tuple(v for pair in y for v in pair)
 
 
+@model(torch.arange(8).view(2, 4), rnd(10, 3), dynamic=({0: Dim.AUTO(min=2, max=6), 1: Dim.AUTO(min=2, max=6)}, None), more=[(torch.arange(12).view(6, 2) % 10, rnd(10, 3)), (torch.arange(10).view(2, 5), rnd(10, 3))])
+def steps_of_sizes(i, w):
+    n, m = i.shape
+    return F.embedding_bag(i, w), F.embedding_bag(i, w, mode="max"), torch.arange(0, n * m, m), torch.arange(1, n * m + 1, m)
+
+
 @model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
 def tensors_of_sizes(x):
     a, b = x.shape
