@@ -2997,6 +2997,13 @@ def places_of_largest(x, i):
     return tuple(v for pair in y for v in pair)
 
 
+@model(rnd(3, 4), rnd(3, 4, seed=1).abs(), torch.tensor([1, 0, 1]), dynamic=({0: Dim("n", min=2, max=6), 1: Dim("c", min=3, max=9)},) * 2 + ({0: Dim("n", min=2, max=6)},),
+       more=[(rnd(5, 7), rnd(5, 7, seed=1).abs(), torch.tensor([1, 0, 2, 6, 3]))])
+def losses_of_open_classes(x, p, i):
+    return (F.cross_entropy(x, p), F.cross_entropy(x, p, label_smoothing=0.1, reduction="none"), F.cross_entropy(x, i, label_smoothing=0.2), F.cross_entropy(x, i, label_smoothing=0.2, reduction="none"),
+            F.multi_margin_loss(x, i), F.multi_margin_loss(x, i, p=2, reduction="none"))
+
+
 @model(torch.arange(8).view(2, 4), rnd(10, 3), dynamic=({0: Dim.AUTO(min=2, max=6), 1: Dim.AUTO(min=2, max=6)}, None), more=[(torch.arange(12).view(6, 2) % 10, rnd(10, 3)), (torch.arange(10).view(2, 5), rnd(10, 3))])
 def steps_of_sizes(i, w):
     n, m = i.shape
