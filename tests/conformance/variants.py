@@ -2997,6 +2997,13 @@ def places_of_largest(x, i):
     return tuple(v for pair in y for v in pair)
 
 
+@model((rnd(3, 6) * 2).round(), more=[(torch.ones(3, 6),), (-rnd(3, 6).abs(),)])
+def sorts_of_what_a_mask_keeps(x):
+    """Of some, of all and of none."""
+    s = x[x > 0]
+    return s.sort()[0], s.argsort(descending=True, stable=True), *torch.sort((s * 3).long(), stable=True)
+
+
 @model(rnd(3, 4), rnd(3, 4, seed=1).abs(), torch.tensor([1, 0, 1]), dynamic=({0: Dim("n", min=2, max=6), 1: Dim("c", min=3, max=9)},) * 2 + ({0: Dim("n", min=2, max=6)},),
        more=[(rnd(5, 7), rnd(5, 7, seed=1).abs(), torch.tensor([1, 0, 2, 6, 3]))])
 def losses_of_open_classes(x, p, i):
