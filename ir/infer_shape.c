@@ -484,8 +484,10 @@ static bool arange_count(const Node *n, const int at[3], Dim *count, Diag *d)
         if (at[i] >= 0 && is_int && !get_size(n, at[i], &size[i], d))
             return false;
     }
-    if (is_int && !size[2].expr && size[2].value) {
-        bool is_down = size[2].value < 0;
+    int64_t least, most;
+    dim_range(size[2], &least, &most);
+    if (is_int && (least > 0 || most < 0)) {
+        bool is_down = most < 0;
         Dim span = is_down ? dim_sub(p, size[1], size[0]) : dim_sub(p, size[0], size[1]);
         Dim step = is_down ? dim_sub(p, DIM(0), size[2]) : size[2];
         if (!span.expr && span.value > 0)

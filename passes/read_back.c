@@ -338,6 +338,17 @@ typedef struct Rules {
     Replaced replaced;
 } Rules;
 
+/* Returns whether an operator takes what a form computes with: of integers, torch has the formulas of
+ * floats but not their operators. */
+static bool takes_operands(const Found *m, const Node *n)
+{
+    bool ok = true;
+    for (int i = 0; n->out[0]->type.dtype != ETC_BOOL && i < MOST_ARGS; i++)
+        ok = ok && (!m->is_set[i] || m->v[i].kind != ARG_VALUE ||
+                    dtype_is_float(tensor(m->p, m->v[i])->type.dtype));
+    return ok;
+}
+
 static bool look(Rewrite *r, const Uses *u, Rules *rules, Node *n)
 {
     for (int i = 0; i < rules->n; i++) {
@@ -346,7 +357,7 @@ static bool look(Rewrite *r, const Uses *u, Rules *rules, Node *n)
             continue;
         Play p = {.r = r, .n = n, .rule = rule->name};
         Found m = {.p = &p, .u = u, .replaced = &rules->replaced, .rule = rule};
-        if (fits_node(&m, rule->from, n) && is_closed(&m) &&
+        if (fits_node(&m, rule->from, n) && is_closed(&m) && takes_operands(&m, n) &&
             (!rule->condition || holds(&m, rule->condition)))
             return replace(&m, n);
     }

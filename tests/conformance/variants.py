@@ -1818,6 +1818,14 @@ def half_gates(x, a, b, c):
     return F.silu(x), F.hardswish(x), F.hardsigmoid(x), F.glu(x), F.softshrink(x), torch.baddbmm(c, a, b, beta=0.3, alpha=0.7)
 
 
+@model(torch.arange(-6, 6).view(2, 6), torch.tensor([True, False]))
+def formulas_of_integers(x, y):
+    """Torch has these formulas of integers, but not the operators that they are of floats."""
+    cubic = (x + x**3 * 0.044715) * 0.7978845608028654
+    return (x * torch.sigmoid(x), y * torch.sigmoid(y), x * (torch.erf(x / 1.4142135623730951) + 1) * 0.5, x * 0.5 * (torch.tanh(cubic) + 1), torch.clamp(x + 3, 0, 6) / 6,
+            x * (torch.clamp(x + 3.0, 0, 6) / 6), 1 / torch.sqrt(x.abs()))
+
+
 @model(torch.tensor(3.0), torch.tensor([0]), torch.tensor([True, False]))
 def single_elements(x, i, p):
     return torch.cumsum(x, 0), torch.index_select(x, 0, i), torch.square(p), p ** True
@@ -2979,6 +2987,34 @@ class bags_of_an_open_length(nn.Module):
 
     def forward(self, i):
         return self.bag(i)
+
+
+@model(rnd(2, 3, 10), (rnd(3, 10) * 4).long(), dynamic=({0: Dim("b", min=1, max=4), 2: Dim("n", min=6, max=24)}, {1: Dim("m", min=8, max=24)}),
+       more=[(rnd(1, 3, 23, seed=1), (rnd(3, 8) * 4).long()), (rnd(4, 3, 6, seed=1), (rnd(3, 24) * 4).long())])
+def places_of_largest(x, i):
+    """In windows of an open axis."""
+    y = F.max_pool1d(x, 3, 2, 1, return_indices=True), F.max_pool1d(x, 2, dilation=3, return_indices=True), F.max_pool1d(i, 4, return_indices=True)
+    return tuple(v for pair in y for v in pair)
+
+
+@model((rnd(3, 6) * 2).round(), more=[(torch.ones(3, 6),), (-rnd(3, 6).abs(),)])
+def sorts_of_what_a_mask_keeps(x):
+    """Of some, of all and of none."""
+    s = x[x > 0]
+    return s.sort()[0], s.argsort(descending=True, stable=True), *torch.sort((s * 3).long(), stable=True)
+
+
+@model(rnd(3, 4), rnd(3, 4, seed=1).abs(), torch.tensor([1, 0, 1]), dynamic=({0: Dim("n", min=2, max=6), 1: Dim("c", min=3, max=9)},) * 2 + ({0: Dim("n", min=2, max=6)},),
+       more=[(rnd(5, 7), rnd(5, 7, seed=1).abs(), torch.tensor([1, 0, 2, 6, 3]))])
+def losses_of_open_classes(x, p, i):
+    return (F.cross_entropy(x, p), F.cross_entropy(x, p, label_smoothing=0.1, reduction="none"), F.cross_entropy(x, i, label_smoothing=0.2), F.cross_entropy(x, i, label_smoothing=0.2, reduction="none"),
+            F.multi_margin_loss(x, i), F.multi_margin_loss(x, i, p=2, reduction="none"))
+
+
+@model(torch.arange(8).view(2, 4), rnd(10, 3), dynamic=({0: Dim.AUTO(min=2, max=6), 1: Dim.AUTO(min=2, max=6)}, None), more=[(torch.arange(12).view(6, 2) % 10, rnd(10, 3)), (torch.arange(10).view(2, 5), rnd(10, 3))])
+def steps_of_sizes(i, w):
+    n, m = i.shape
+    return F.embedding_bag(i, w), F.embedding_bag(i, w, mode="max"), torch.arange(0, n * m, m), torch.arange(1, n * m + 1, m)
 
 
 @model(rnd(3, 4), dynamic=({0: Dim("a", min=2, max=9), 1: Dim("b", min=2, max=9)},), more=[(rnd(9, 2),), (rnd(2, 9),)])
