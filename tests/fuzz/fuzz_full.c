@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { MOST_WORK = 1 << 18 /* element operations of a call; loops may be endless */ };
 enum { MOST_STATE = 1 << 18, MOST_FILE = 4 << 20, MOST_MEMORY = 4 << 20, MAX_PASSES = 64 };
 enum { MOST_NODES = 64, MOST_COST = 1 << 22 /* multiply-adds */ };
+enum { MOST_HELD = 1 << 14 /* elements of a result; loops over them may be as long */ };
 
 /* -- how -------------------------------------------------------------------------------------- */
 
@@ -434,14 +435,14 @@ static bool is_large(Type t)
     int64_t n = 1;
     for (int i = 0; i < t.rank; i++) {
         int64_t most = dim_upper(t.dim[i]);
-        if (most != INT64_MAX && (!mul_ok(n, most, &n) || n > MOST_FILE))
+        if (most != INT64_MAX && (!mul_ok(n, most, &n) || n > MOST_HELD))
             return true;
     }
     return false;
 }
 
 /* Large programs are left out: in the same time many small ones find more.  So are large results of
- * those that are calibrated, which hold each of them. */
+ * those that are calibrated, which hold each of them and may compute it in a loop. */
 static bool is_small(const Graph *g, How h, Diag *d)
 {
     int n = 0;
