@@ -190,8 +190,7 @@ typedef struct Pt2 {
     bool has_batches, may_batch, told_batch; /* may_batch: the current node takes batches */
 } Pt2;
 
-/* Reports each operator that is not supported, once. */
-void pt2_report_missing(Pt2 *p);
+/* -- names: pt2_name.c ---------------------------------------------------------------------- */
 
 /* Reports that `object`, given by its path in the JSON, has no field `key` of kind `want`. */
 bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want);
@@ -256,6 +255,7 @@ Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* the value of 
 bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
 const char *pt2_value_name(Scope *s, const char *text);
 bool pt2_node(Scope *s, const Json *node);
+void pt2_report_missing(Pt2 *p); /* reports each operator that is not supported, once */
 
 /* -- functions under torch.vmap: pt2_vmap.c ------------------------------------------------- */
 
