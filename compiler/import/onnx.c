@@ -284,6 +284,22 @@ bool onnx_is_default(ProtobufCBinaryData domain)
     return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
 }
 
+static const OnnxRow rows[] = {
+#define ONNX(name, since, read, op) {name, since, onnx_##read, OP_##op},
+#include "compiler/import/onnx_ops.def"
+#undef ONNX
+};
+
+const OnnxRow *onnx_row(const char *op, int64_t opset)
+{
+    const OnnxRow *found = NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].name, op) && rows[i].since <= opset &&
+            (!found || found->since < rows[i].since))
+            found = &rows[i];
+    return found;
+}
+
 /* Returns the name of a node's operator, which begins with its domain unless that is the default
  * one.  NULL: an error was reported. */
 static const char *operator_name(Onnx *o, const Onnx__Node *node)

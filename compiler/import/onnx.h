@@ -138,6 +138,7 @@ Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi); /* a new one
 /* If --dim gives the range of the one element of an integer tensor, the tensor is a list too, of a symbol. */
 bool onnx_element(Onnx *o, Loc loc, const char *name, OnnxValue *v);
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n);
+const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is no such row; no report */
 
 /* -- graphs within graphs: onnx_flow.c --------------------------------------------------------- */
 
@@ -173,7 +174,6 @@ Value *on_from_end(OnnxNode *n, const OnnxRowLoop *t, Value *at); /* `at`, count
 
 /* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
 
-const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is no such row; no report */
 bool onnx_wrong(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool onnx_unsupported(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

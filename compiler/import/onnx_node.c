@@ -1,24 +1,8 @@
-/* onnx_node.c -- helpers for the handlers of ONNX operators: rows, inputs, attributes, results. */
+/* onnx_node.c -- helpers for the handlers of ONNX operators: inputs, attributes, results. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <string.h>
-
-static const OnnxRow onnx_rows[] = {
-#define ONNX(name, since, read, op) {name, since, onnx_##read, OP_##op},
-#include "compiler/import/onnx_ops.def"
-#undef ONNX
-};
-
-const OnnxRow *onnx_row(const char *op, int64_t opset)
-{
-    const OnnxRow *found = NULL;
-    for (size_t i = 0; i < sizeof onnx_rows / sizeof *onnx_rows; i++)
-        if (!strcmp(onnx_rows[i].name, op) && onnx_rows[i].since <= opset &&
-            (!found || found->since < onnx_rows[i].since))
-            found = &onnx_rows[i];
-    return found;
-}
 
 bool onnx_wrong(OnnxNode *n, const char *fmt, ...)
 {
