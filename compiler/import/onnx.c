@@ -9,53 +9,6 @@
 
 enum { OLDEST_OPSET = 6, NEWEST_OPSET = 28, NEWEST_IR = 14 };
 
-const char *onnx_text(Onnx *o, ProtobufCBinaryData text)
-{
-    if (text.len && memchr(text.data, 0, text.len)) {
-        diag_error(o->diag, o->loc, "a text has a NUL");
-        return NULL;
-    }
-    return arena_str(o->program->arena, (const char *)text.data, text.len);
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-/* Returns the first 60 characters of a text as a name of the IR: other characters become '_', and
- * 'v' is put in front if the first one is not a letter. */
-static char *as_name(Arena *a, const char *text)
-{
-    enum { MOST = 60 };
-    size_t n = strlen(text);
-    n = n > MOST ? MOST : n;
-    char *name = arena_printf(a, "%s%.*s", n && is_letter(*text) ? "" : "v", (int)n, text);
-    for (char *s = name; *s; s++)
-        if (!is_letter(*s) && !is_digit(*s))
-            *s = '_';
-    return name;
-}
-
-/* The item of a stem in the table is the number that is tried for its next name. */
-const char *onnx_unique(Onnx *o, const char *text)
-{
-    Arena *a = o->program->arena;
-    const char *stem = as_name(a, text), *name = stem;
-    int64_t i = table_at_text(&o->taken, stem)->number;
-    for (; i && (name == stem || table_has(&o->taken, name, strlen(name))); i++)
-        name = arena_printf(a, "%s_%" PRId64, stem, i + 1);
-    if (i)
-        table_at_text(&o->taken, name)->number = 1;
-    table_at_text(&o->taken, stem)->number = i ? i : 1;
-    return name;
-}
-
 /* -- names ------------------------------------------------------------------------------------- */
 
 /* Adds a name to the scope. */
@@ -84,7 +37,7 @@ static ImportDim *given_size(const Onnx *o, const char *name)
 static ImportDim *named_range(const Onnx *o, const char *name)
 {
     ImportDim *given = given_size(o, name);
-    return given ? given : given_size(o, as_name(o->tmp, name));
+    return given ? given : given_size(o, onnx_name(o->tmp, name));
 }
 
 Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi)
@@ -211,7 +164,7 @@ static bool read_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in)
     Type type;
     if (!name)
         return false;
-    Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
+    Loc loc = {.file = o->loc.file, .node = onnx_name(o->program->arena, name)};
     if (onnx_find(s, name)) /* it is an initializer, a default that nothing overrides */
         return true;
     if (!input_type(o, loc, in, name, &type))
@@ -233,7 +186,7 @@ static bool read_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t)
     const char *name = onnx_text(o, t->name);
     if (!name)
         return false;
-    Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
+    Loc loc = {.file = o->loc.file, .node = onnx_name(o->program->arena, name)};
     OnnxValue *v = define(o, s, loc, name);
     return v && (v->constant = onnx_const(o, loc, t)) != NULL;
 }
@@ -262,7 +215,7 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
     if (!name)
         return false;
     OnnxValue *v = onnx_find(s, name);
-    Loc loc = {.file = o->loc.file, .node = as_name(o->program->arena, name)};
+    Loc loc = {.file = o->loc.file, .node = onnx_name(o->program->arena, name)};
     if (!v)
         return diag_error(o->diag, loc, "the output '%s' is defined by no node", name);
     OnnxNode n = {.in = o, .scope = s, .loc = loc};
@@ -278,11 +231,6 @@ static bool read_output(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *out)
 }
 
 /* -- nodes ------------------------------------------------------------------------------------- */
-
-bool onnx_is_default(ProtobufCBinaryData domain)
-{
-    return !domain.len || (domain.len == 7 && !memcmp(domain.data, "ai.onnx", 7));
-}
 
 static const OnnxRow rows[] = {
 #define ONNX(name, since, read, op) {name, since, onnx_##read, OP_##op},

@@ -127,11 +127,29 @@ Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c); /* in the grap
 const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c);
 Value *onnx_list_value(OnnxNode *n, const OnnxList *l);
 
-/* -- graphs: onnx.c ---------------------------------------------------------------------------- */
+/* -- names and scopes: onnx_scope.c ------------------------------------------------------------ */
 
 const char *onnx_text(Onnx *o, ProtobufCBinaryData text); /* NULL: it contains a NUL */
-const char *onnx_unique(Onnx *o, const char *name);       /* a new name that resembles this one */
+/* Returns the first 60 characters of a text as a name of the IR: other characters become '_', and
+ * 'v' is put in front if the first one is not a letter. */
+const char *onnx_name(Arena *a, const char *text);
+const char *onnx_unique(Onnx *o, const char *name); /* a new name that resembles this one */
 bool onnx_is_default(ProtobufCBinaryData domain);
+OnnxValue *onnx_find(OnnxScope *s, const char *name); /* NULL: there is no such name; no report */
+
+/* A graph of the IR that is being made from one of the file. */
+typedef struct OnnxNested {
+    OnnxScope scope;
+    Graph *graph, *outer;
+} OnnxNested;
+
+/* Returns a scope in the one of n.  `graph` is the nested graph that it is of, or NULL. */
+OnnxScope onnx_scope_within(OnnxNode *n, Graph *graph);
+void onnx_enter(OnnxNode *n, OnnxNested *b); /* from here on, nodes are added to a new graph */
+void onnx_leave(OnnxNode *n, const OnnxNested *b);
+
+/* -- graphs: onnx.c ---------------------------------------------------------------------------- */
+
 bool onnx_opset_is_read(const Onnx *o);
 bool onnx_spend(Onnx *o, size_t n); /* counts n operands; false: the file has too many */
 Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi); /* a new one, named like this */
@@ -142,15 +160,10 @@ const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is no suc
 
 /* -- graphs within graphs: onnx_flow.c --------------------------------------------------------- */
 
-OnnxValue *onnx_find(OnnxScope *s, const char *name); /* NULL: there is no such name; no report */
 bool onnx_functions(Onnx *o);                         /* fills o->functions */
 const Onnx__Function *onnx_function(Onnx *o, const Onnx__Node *node); /* NULL: it calls none */
 int64_t onnx_opset_of(const Onnx *o, const Onnx__Function *f);
 bool onnx_call(OnnxNode *n, const Onnx__Function *f);
-bool onnx_is_absent(const OnnxNode *n, int i); /* the call of a function left input i out */
-/* Returns the attribute of the call that an attribute of a function's node refers to.  NULL: it is
- * absent, or an error was reported. */
-const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a);
 
 /* A loop of a known number of iterations, each of which adds a row to some tensors. */
 typedef struct OnnxRowLoop OnnxRowLoop;

@@ -26,10 +26,26 @@ bool onnx_unsupported(OnnxNode *n, const char *fmt, ...)
 
 /* -- inputs ------------------------------------------------------------------------------------ */
 
+static const OnnxScope *caller_of(const OnnxScope *s)
+{
+    while (s && !s->call)
+        s = s->outer;
+    return s;
+}
+
+/* Returns whether the call of a function left input i of its node out. */
+static bool is_absent(const OnnxNode *n, int i)
+{
+    const OnnxScope *s = caller_of(n->scope);
+    const char *name = s && s->lacks ? onnx_text(n->in, n->node->input[i]) : NULL;
+    const OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
+    return v && v->is_absent;
+}
+
 bool on_has(const OnnxNode *n, int i)
 {
     assert(i >= 0);
-    return i < (int)n->node->n_input && n->node->input[i].len > 0 && !onnx_is_absent(n, i);
+    return i < (int)n->node->n_input && n->node->input[i].len > 0 && !is_absent(n, i);
 }
 
 /* Returns input i and its name; NULL: it is absent, or an error was reported. */
@@ -138,12 +154,31 @@ bool on_wants(const OnnxNode *n, int i)
 
 /* -- attributes -------------------------------------------------------------------------------- */
 
+/* Returns the attribute of the call that an attribute of a function's node refers to.  NULL: it is
+ * absent, or an error was reported. */
+static const Onnx__Attribute *referred(OnnxNode *n, const Onnx__Attribute *a)
+{
+    const OnnxScope *s = caller_of(n->scope);
+    const char *name = onnx_text(n->in, a->ref_attr_name);
+    if (!s || !name) {
+        onnx_wrong(n, "refers to an attribute of a function, but is not in a function");
+        return NULL;
+    }
+    const Onnx__Attribute *given = on_attribute(s->call, name);
+    for (size_t i = 0; !given && i < s->function->n_attribute_proto; i++) {
+        const Onnx__Attribute *d = s->function->attribute_proto[i];
+        if (d->name.len == a->ref_attr_name.len && !memcmp(d->name.data, a->ref_attr_name.data, d->name.len))
+            given = d;
+    }
+    return given;
+}
+
 const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name)
 {
     for (size_t i = 0; i < n->node->n_attribute; i++) {
         const Onnx__Attribute *a = n->node->attribute[i];
         if (a->name.len == strlen(name) && !memcmp(a->name.data, name, a->name.len))
-            return a->ref_attr_name.len ? onnx_referred(n, a) : a;
+            return a->ref_attr_name.len ? referred(n, a) : a;
     }
     return NULL;
 }
