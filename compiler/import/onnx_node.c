@@ -24,6 +24,15 @@ bool onnx_unsupported(OnnxNode *n, const char *fmt, ...)
     return diag_unsupported(n->in->diag, n->loc, "%s", text);
 }
 
+bool onnx_spend(Onnx *o, size_t n)
+{
+    enum { MOST = 200000 };
+    o->spent = n < MOST - o->spent ? o->spent + n : MOST;
+    return o->spent < MOST ||
+           diag_unsupported(o->diag, o->loc, "is too large: with functions, branches and loops spelled "
+                                             "out, its nodes have 200,000 operands and more");
+}
+
 /* -- inputs ------------------------------------------------------------------------------------ */
 
 static const OnnxScope *caller_of(const OnnxScope *s)
@@ -65,6 +74,56 @@ OnnxValue *on_input(OnnxNode *n, int i)
     return input(n, i, &name);
 }
 
+static bool is_closed(const OnnxList *l)
+{
+    for (int i = 0; l->dim && i < l->n; i++)
+        if (l->dim[i].expr)
+            return false;
+    return true;
+}
+
+static Value *closed_value(OnnxNode *n, const OnnxList *l)
+{
+    Onnx *o = n->in;
+    bool is_table = l->rank == 2;
+    Dim size[2] = {DIM(is_table ? l->n / (l->columns ? l->columns : 1) : l->n), DIM(l->columns)};
+    OnnxConst c = {.type = type_tensor(o->program, l->dtype, l->rank, size)};
+    size_t bytes = etc_dtype_size((int)l->dtype);
+    uint8_t *data = arena_bytes(o->program->arena, (size_t)l->n * bytes + 1);
+    c.n_bytes = type_bytes(c.type);
+    for (int i = 0; i < l->n; i++) {
+        float narrow = l->number ? (float)l->number[i] : 0;
+        uint16_t half = l->dtype == ETC_F16 ? half_of(narrow) : bfloat_of(narrow);
+        const void *from = !l->number ? (const void *)&l->dim[i].value
+                           : l->dtype == ETC_F64 ? (const void *)&l->number[i]
+                           : bytes == sizeof half ? (const void *)&half
+                                                 : (const void *)&narrow;
+        memcpy(data + (size_t)i * bytes, from, bytes);
+    }
+    c.data = data;
+    return onnx_const_value(o, "sizes", &c);
+}
+
+/* Returns a list as a tensor.  If it has symbolic sizes, `full` makes a tensor of each number, and
+ * these are concatenated. */
+Value *on_list_value(OnnxNode *n, const OnnxList *l)
+{
+    if (is_closed(l))
+        return closed_value(n, l);
+    if (l->rank > 1) {
+        onnx_unsupported(n, "reads a table of symbolic sizes as a tensor");
+        return NULL;
+    }
+    Value **part = NEW(n->in->tmp, Value *, l->n);
+    Dim one = DIM(1);
+    for (int i = 0; i < l->n; i++) {
+        part[i] = ON_BUILD(n, OP_FULL, "Ddt", l->rank, &one, l->dim[i], l->dtype);
+        if (!part[i])
+            return NULL;
+    }
+    return l->n == 1 ? part[0] : ON_BUILD(n, OP_CAT, "Vi", l->n, part, (int64_t)0);
+}
+
 Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v)
 {
     if (v->sequence || v->is_none)
@@ -76,7 +135,7 @@ Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v)
     else if (!v->value && v->constant)
         v->value = onnx_const_value(n->in, name, v->constant);
     else if (!v->value && v->list)
-        v->value = onnx_list_value(n, v->list);
+        v->value = on_list_value(n, v->list);
     n->failed = n->failed || !v->value;
     return v->value;
 }
