@@ -253,46 +253,15 @@ static const Graph *body_of(const Node *n)
     return n && n->op == OP_DELEGATE ? region_next(n, NULL) : NULL;
 }
 
-static const RegionReport *region_of(const Program *p, const Node *n)
-{
-    const PartitionReport *all = p ? p->session->partition : NULL;
-    const Graph *body = body_of(n);
-    for (int i = 0; all && body && i < all->n_regions; i++)
-        if (all->region[i].body == body)
-            return &all->region[i];
-    return NULL;
-}
-
 /* Sets the estimate of a row, which the partitioner uses too: the region's own for a region, and
  * the kernel's for other nodes. */
 static void predict(const Bench *b, Row *row)
 {
     const Program *p = b->r.source;
-    const RegionReport *region = region_of(b->r.source, row->node);
+    const RegionReport *region = partition_region(b->r.source, row->node);
     row->is_predicted = region || (p && p->session->n_backends && row->node && !body_of(row->node));
     if (row->is_predicted)
         row->predicted = region ? region->seconds : node_seconds(row->node);
-}
-
-/* Returns the estimated seconds of a graph.  Bodies of branches and loops count once. */
-static double graph_seconds(const Graph *g)
-{
-    double sum = 0;
-    for (const Node *n = g->first; n; n = n->next) {
-        const RegionReport *region = region_of(g->program, n);
-        sum += region ? region->seconds : node_seconds(n);
-        for (const Graph *in = NULL; !region && (in = region_next(n, in));)
-            sum += graph_seconds(in);
-    }
-    return sum;
-}
-
-double predicted_seconds(const Program *p)
-{
-    double sum = 0;
-    for (int i = 0; i < p->n_methods; i++)
-        sum += graph_seconds(p->method[i]);
-    return sum;
 }
 
 static Row row_new(const Bench *b, const char *name, int index, int part, const Node *n)
@@ -304,7 +273,7 @@ static Row row_new(const Bench *b, const char *name, int index, int part, const 
 static void list_nodes(const Bench *b, Row *row)
 {
     const Graph *body = body_of(row->node);
-    const RegionReport *region = region_of(b->r.source, row->node);
+    const RegionReport *region = partition_region(b->r.source, row->node);
     for (const Node *n = body ? body->first : NULL; n; n = n->next) {
         Row item = row_new(b, node_target(n), row->index, row->n_nodes, n);
         item.delegate = row->delegate;
@@ -573,7 +542,7 @@ static void json_rows(const Bench *b, const char *key, const Row *row, int n, bo
 
 static void json_instruction(const Bench *b, const Row *row)
 {
-    const RegionReport *region = region_of(b->r.source, row->node);
+    const RegionReport *region = partition_region(b->r.source, row->node);
     json_row(b, row, true);
     printf(", \"index\": %d, \"calls\": %.9g, \"delegate\": ", row->index, row->calls);
     if (row->delegate < 0) {

@@ -3,12 +3,9 @@
 #include "compiler/compiler.h"
 #include "compiler/quantize.h"
 #include "compiler/run.h"
-#include "runtime-lite/kernels/cores.h"
-#include "runtime-lite/kernels/cpu.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 /* A build and the files that it makes.  No file is moved into its place before the end. */
 typedef struct Build {
@@ -340,21 +337,6 @@ static WeightsAs weights_as(const Options *o)
     if (!o->weights_as)
         return WEIGHTS_AUTO;
     return strcmp(o->weights_as, "array") ? WEIGHTS_INCBIN : WEIGHTS_ARRAY;
-}
-
-/* Returns the name of the best set of kernels that this CPU runs, as target_host expects it. */
-static const char *host_cores(void)
-{
-    const char *cores = etc_cores()->name;
-    return !strcmp(cores, "avx512") && ETC_CPU_HAS("avx512vnni", AVX512_VNNI) ? "vnni" : cores;
-}
-
-const Target *c_target(const Options *o)
-{
-    struct utsname machine;
-    if (!o->target || strcmp(o->target, "host") != 0)
-        return o->target ? target_find(o->target) : NULL;
-    return uname(&machine) ? NULL : target_host(machine.machine, host_cores());
 }
 
 static bool compile_model(Build *b, int i)

@@ -174,13 +174,6 @@ MUST_USE bool passes_follow(const Program *p, const char *const *pass, int n, Di
 
 /* -- model.c ----------------------------------------------------------------------------- */
 
-/* Parses "LO..HI" with 0 <= LO <= HI.  Reports nothing. */
-bool parse_range(const char *s, int64_t *lo, int64_t *hi);
-
-/* Parses "4096", or "4K" with K, M, G or T; each letter is `step` times the one before.  Reports
- * nothing. */
-bool parse_amount(const char *s, int64_t step, int64_t *n);
-
 /* Returns the kind of the file MODEL; "-" is textual IR.  IMPORT_UNKNOWN: an error was reported. */
 ImportKind model_kind(const Options *o, Diag *d);
 
@@ -213,6 +206,9 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
  * run it. */
 Program *model_evaluable(const Options *o, Arena *a, Diag *d);
 
+/* Stores the states that a call of the evaluator has updated for the next call, in `a`. */
+void states_carry(const Graph *g, EtcTensor **update, Arena *a);
+
 /* Returns whether a tensor can be a value of this type; values of symbols are checked when it is
  * evaluated. */
 bool tensor_is_of_type(const EtcTensor *t, Type want);
@@ -231,7 +227,6 @@ MUST_USE bool model_run_passes(const Options *o, Program *p, const char *const *
 /* -- build.c ----------------------------------------------------------------------------- */
 
 const char *depfile_path(const Options *o, Arena *a); /* OUT.d */
-const Target *c_target(const Options *o);             /* the row for --target; NULL: generic */
 
 /* Compiles a model to C as `etc emit-c` does, but writes no files. */
 MUST_USE bool build_c_layers(const Options *o, Arena *a, CFiles *files, Diag *d);
@@ -254,12 +249,23 @@ const char *bundle_outputs(const Options *o);
 /* Reads the inputs of --bundle, and reads or computes the outputs. */
 MUST_USE bool bundle_make(const Options *o, Arena *a, Bundle *out, Diag *d);
 
-/* -- refit.c ------------------------------------------------------------------------------- */
+/* -- refit_record.c ------------------------------------------------------------------------ */
+
+#define REFIT_MAGIC "etc.refit 1 "
 
 /* For --refittable: the first stores the loaded graph in the session's record, the second
  * completes the record after the passes. */
 MUST_USE bool refit_keep_graph(const Options *o, const Program *p, Arena *a, Diag *d);
 MUST_USE bool refit_keep(const Options *o, const Program *p, Arena *a, Diag *d);
+
+/* Returns the text of a program without the parts that may differ between files of the same
+ * model: its name, source lines, and the files with the weights.  These are replaced by numbers,
+ * which show which weights share bytes. */
+const char *refit_graph(const Options *o, const Program *p, Arena *a, Diag *d);
+/* Returns the number of bytes from the first element of a tensor to the end of its last one; -1: it
+ * overflows. */
+int64_t refit_extent(Type t);
+bool refit_keeps_flag(const char *name); /* the record may hold the flag */
 
 /* -- output.c ---------------------------------------------------------------------------- */
 
@@ -332,6 +338,8 @@ OutFile npy_file(Arena *a, const EtcTensor *t);
 
 /* -- target.c ------------------------------------------------------------------------------ */
 
+const Target *c_target(const Options *o); /* the row for --target; NULL: generic */
+
 #define RUNTIME_FIRST "1.0.1"
 #define RUNTIME_NEWEST "1.4.1" /* the newest version in the tables */
 
@@ -373,6 +381,13 @@ void say_lines(FILE *out, const char *text, Arena *a); /* escapes each line */
 bool file_exists(const char *path); /* "-", standard input, does */
 bool ends_in(const char *s, const char *end); /* and s is longer than `end` */
 
+/* These parse an integer at the start of s, "LO..HI" with 0 <= LO <= HI, and "4096" or "4K" with K, M,
+ * G or T, each of which is `step` times the one before.  They report nothing. */
+bool parse_bound(const char *s, const char **end, int64_t *v);
+bool parse_range(const char *s, int64_t *lo, int64_t *hi);
+bool parse_amount(const char *s, int64_t step, int64_t *n);
+
+void page_head(FILE *f, const char *title, const char *what); /* a page in HTML up to its heading */
 void html_put(FILE *f, const char *s);        /* escapes s, which may be NULL */
 const char *with_commas(Arena *a, int64_t n); /* "1,605,632" */
 const char *in_units(Arena *a, double bytes); /* "1.5 MiB" */
@@ -390,12 +405,15 @@ void report_svg(FILE *f, const Program *p, Arena *a);
 
 /* -- report_page.c ------------------------------------------------------------------------- */
 
-void page_head(FILE *f, const char *title, const char *what); /* the page up to its heading */
 void page_put(FILE *f, const Program *p, const QuantReport *q, Arena *a); /* p is planned */
 
 /* -- partition.c --------------------------------------------------------------------------- */
 
 double partition_percent(const PartitionReport *r); /* multiply-adds in backends, in percent */
+/* Returns the region whose body a node delegates, or NULL.  p and n may be NULL. */
+const RegionReport *partition_region(const Program *p, const Node *n);
+/* Estimates the time of all methods by the cost models: kernels, and delegates with their calls. */
+double predicted_seconds(const Program *p);
 MUST_USE bool partition_gate(const Options *o, const Program *p, Diag *d); /* --require-delegated */
 void partition_line(const Program *p, const char *file, Arena *a); /* prints to standard error */
 

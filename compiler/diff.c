@@ -351,17 +351,6 @@ static bool evaluate(Diff *f, int i, EtcTensor **in)
     return eval_watched(g, in, s->symbol, how, f->call, s->out, s->update, f->diag);
 }
 
-void states_carry(const Graph *g, EtcTensor **update, Arena *a)
-{
-    for (int i = 0; i < g->n_updates; i++) {
-        State *state = g->update[i].target->state;
-        if (!state)
-            continue;
-        state->data = tensor_copy(update[i], a)->data;
-        state->n_bytes = type_bytes(state->type);
-    }
-}
-
 static Error *compare_results(Diff *f, EtcTensor **a, EtcTensor **b, int n, Count *c)
 {
     Error *e = NEW(f->call, Error, n + 1);

@@ -2,7 +2,6 @@
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/quantize.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,37 +93,6 @@ static bool has_all_bytes(const Options *o, const Program *p, Diag *d)
 }
 
 /* -- bounds ------------------------------------------------------------------------------ */
-
-static bool parse_bound(const char *s, const char **end, int64_t *v)
-{
-    char *to;
-    errno = 0;
-    *v = strtoll(s, &to, 10);
-    *end = to;
-    return to != s && !errno;
-}
-
-bool parse_range(const char *s, int64_t *lo, int64_t *hi)
-{
-    if (!parse_bound(s, &s, lo))
-        return false;
-    *hi = *lo;
-    bool is_one = !*s;
-    return (is_one || (!strncmp(s, "..", 2) && parse_bound(s + 2, &s, hi) && !*s)) && 0 <= *lo &&
-           *lo <= *hi;
-}
-
-bool parse_amount(const char *s, int64_t step, int64_t *n)
-{
-    static const char unit[] = "KMGT";
-    if (*s < '0' || *s > '9' || !parse_bound(s, &s, n))
-        return false;
-    const char *at = *s ? strchr(unit, *s) : NULL;
-    for (const char *u = unit; at && u <= at; u++)
-        if (!mul_ok(*n, step, n))
-            return false;
-    return !s[at != NULL];
-}
 
 static Symbol *find_symbol(const Program *p, const char *name, size_t len)
 {
@@ -435,6 +403,17 @@ static void on_note(const char *name, const char *why, void *ctx)
     const Trace *t = ctx;
     if (t->o->verbose)
         say(stderr, "  %-16s %s\n", name, why);
+}
+
+void states_carry(const Graph *g, EtcTensor **update, Arena *a)
+{
+    for (int i = 0; i < g->n_updates; i++) {
+        State *state = g->update[i].target->state;
+        if (!state)
+            continue;
+        state->data = tensor_copy(update[i], a)->data;
+        state->n_bytes = type_bytes(state->type);
+    }
 }
 
 bool tensor_is_of_type(const EtcTensor *t, Type want)

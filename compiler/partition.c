@@ -1,5 +1,6 @@
 /* partition.c -- `etc partition`: shows which backend computes which nodes, why the others stay
- * outside, and how much time that saves.  It also prints the summary line of `etc compile`. */
+ * outside, and how much time that saves.  It also prints the summary line of `etc compile`, and
+ * estimates the time of a program. */
 #include "compiler/compiler.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,6 +9,37 @@
 double partition_percent(const PartitionReport *r)
 {
     return r && r->macs ? 100.0 * (double)r->macs_taken / (double)r->macs : 0;
+}
+
+const RegionReport *partition_region(const Program *p, const Node *n)
+{
+    const PartitionReport *all = p ? p->session->partition : NULL;
+    const Graph *body = n && n->op == OP_DELEGATE ? region_next(n, NULL) : NULL;
+    for (int i = 0; all && body && i < all->n_regions; i++)
+        if (all->region[i].body == body)
+            return &all->region[i];
+    return NULL;
+}
+
+/* Returns the estimated seconds of a graph.  Bodies of branches and loops count once. */
+static double graph_seconds(const Graph *g)
+{
+    double sum = 0;
+    for (const Node *n = g->first; n; n = n->next) {
+        const RegionReport *region = partition_region(g->program, n);
+        sum += region ? region->seconds : node_seconds(n);
+        for (const Graph *in = NULL; !region && (in = region_next(n, in));)
+            sum += graph_seconds(in);
+    }
+    return sum;
+}
+
+double predicted_seconds(const Program *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n_methods; i++)
+        sum += graph_seconds(p->method[i]);
+    return sum;
 }
 
 static const char *rejected_op(const Rejected *r)

@@ -1,6 +1,6 @@
 /* refit.c -- `etc refit`: puts new weights into a .pte that was compiled with --refittable.
  *
- * Such a file has a record with the name "etc.refit".  It holds the graph as it was loaded, the
+ * Such a file has a record with the name "etc.refit", see refit_record.c.  It holds the graph as it was loaded, the
  * flags that the bytes of the file depend on, the recipe, the statistics of samples, the custom
  * operators, and the constants that no state_dict has.  A refit compiles that graph again with the
  * new weights.  So the result has the same bytes as a compile of the new model: weights are folded,
@@ -8,23 +8,13 @@
  * to which parameter.  Compiling takes hardly longer than writing the file.
  *
  * If a file has no such record, a whole model is compiled, for the backend that the file has.  The
- * result is accepted if only constants and weights of delegates have other bytes than the file.
- *
- *     etc.refit 1 SOURCES\n
- *     KIND N\n            N bytes, \n            for each section
- *
- * KIND is a flag, such as "--dim"; "preset", the name of a recipe; "recipe", "statistics" or
- * "ops", a file; "graph", the text of the graph; or "fixed:I", the bytes of state I of that
- * text.  The file is not trusted: only the flags of a list are accepted, and they are parsed
- * like those of the command line. */
+ * result is accepted if only constants and weights of delegates have other bytes than the file. */
 #include "compiler/compiler.h"
 #include "compiler/config.h"
 #include "compiler/run.h"
 #include "compiler/etc_sources.h"
 #include <inttypes.h>
 #include <stdlib.h>
-
-#define MAGIC "etc.refit 1 "
 
 typedef struct Section {
     const char *kind;
@@ -41,170 +31,6 @@ typedef struct Refit {
     Arena *arena;
     Diag *diag;
 } Refit;
-
-/* The flags that a record may hold.  Their values are texts. */
-static const struct {
-    const char *name;
-    size_t at; /* the offset in Options of a text, or of Strings */
-    bool is_list;
-} kept_flag[] = {
-    {"--dim", offsetof(Options, dims), true},
-    {"--backend", offsetof(Options, backend), false},
-    {"--delegate", offsetof(Options, delegate), false},
-    {"--objective", offsetof(Options, objective), false},
-    {"--io", offsetof(Options, io), false},
-    {"--target-runtime", offsetof(Options, target_runtime), false},
-};
-enum { N_KEPT = sizeof kept_flag / sizeof *kept_flag };
-
-/* -- the graph --------------------------------------------------------------------------------- */
-
-static void drop_sources(const Graph *g)
-{
-    for (Node *n = g->first; n; n = n->next) {
-        n->loc.module = n->loc.source = NULL;
-        for (const Graph *inner = NULL; (inner = region_next(n, inner));)
-            drop_sources(inner);
-    }
-}
-
-/* Returns the text of a program without the parts that may differ between files of the same
- * model: its name, source lines, and the files with the weights.  These are replaced by numbers,
- * which show which weights share bytes. */
-static const char *bare_text(const Options *o, const Program *p, Arena *a, Diag *d)
-{
-    Text t;
-    Source src = {.file = o->model, .line = 1};
-    if (!custom_read(o, a, &src.custom, d))
-        return NULL;
-    if (text_open(&t))
-        program_print(p, t.f);
-    src.text = (char *)(uintptr_t)text_close(&t, a);
-    Program *copy = src.text ? program_parse(a, &src, d) : NULL;
-    if (!copy)
-        return NULL;
-    copy->name = "model";
-    for (int i = 0; i < copy->n_states; i++)
-        copy->state[i]->file = arena_printf(a, "%d", p->state[i]->storage);
-    for (int i = 0; i < copy->n_methods; i++)
-        drop_sources(copy->method[i]);
-    if (text_open(&t))
-        program_print(copy, t.f);
-    return text_close(&t, a);
-}
-
-/* Returns the number of bytes from the first element of a tensor to the end of its last one; -1: it
- * overflows. */
-static int64_t extent(Type t)
-{
-    int64_t last = 1, step;
-    bool ok = true;
-    for (int i = 0; t.stride && ok && i < t.rank; i++) {
-        if (!t.dim[i].value)
-            return 0;
-        ok = t.stride[i].value >= 0 && mul_ok(t.dim[i].value - 1, t.stride[i].value, &step) &&
-             add_ok(last, step, &last);
-    }
-    ok = ok && mul_ok(last, dtype_bytes(t.dtype), &last);
-    return !ok ? -1 : t.stride ? last : type_bytes(t);
-}
-
-static void put_section(FILE *f, const char *kind, const void *data, size_t n)
-{
-    fprintf(f, "%s %zu\n", kind, n);
-    fwrite(data, 1, n, f);
-    fputc('\n', f);
-}
-
-static void put_text(FILE *f, const char *kind, const char *text)
-{
-    put_section(f, kind, text, strlen(text));
-}
-
-/* Closes the text, which may hold arbitrary bytes, and makes it the session's record. */
-static bool take_record(Session *s, Text *t, Arena *a, Diag *d)
-{
-    s->record = text_close(t, a);
-    s->n_record = (int64_t)t->n;
-    return s->record || diag_io(d, (Loc){0}, "no memory for a record of the graph");
-}
-
-bool refit_keep_graph(const Options *o, const Program *p, Arena *a, Diag *d)
-{
-    Text t;
-    const char *graph = bare_text(o, p, a, d);
-    if (!graph)
-        return false;
-    if (text_open(&t))
-        put_text(t.f, "graph", graph);
-    for (int i = 0; i < p->n_states && t.f; i++) {
-        const State *s = p->state[i];
-        if (s->is_fixed || !strcmp(s->file, "-"))
-            put_section(t.f, arena_printf(a, "fixed:%d", i), s->data, (size_t)extent(s->type));
-    }
-    return take_record(p->session, &t, a, d);
-}
-
-/* -- the record -------------------------------------------------------------------------------- */
-
-static void put_flags(FILE *f, const Options *o)
-{
-    for (int i = 0; i < N_KEPT; i++) {
-        const void *at = (const char *)o + kept_flag[i].at;
-        const Strings one = {(const char **)(uintptr_t)at, 1};
-        const Strings *all = kept_flag[i].is_list ? at : &one;
-        for (int k = 0; k < all->n; k++)
-            if (all->item[k])
-                put_text(f, kept_flag[i].name, all->item[k]);
-    }
-}
-
-static bool put_file(FILE *f, const char *kind, const Options *o, const char *path, Diag *d)
-{
-    const uint8_t *data;
-    size_t n;
-    bool ok = file_map(o->files, path, &data, &n, d) != NULL;
-    if (ok)
-        put_section(f, kind, n ? data : (const uint8_t *)"", n);
-    return ok;
-}
-
-/* Writes the recipe and the statistics.  The statistics replace the samples, as in a build with
- * --statistics. */
-static bool put_quantization(FILE *f, const Options *o, const Program *p, Arena *a, Diag *d)
-{
-    Text t;
-    const QuantJob *job = p->session->quant;
-    const Statistics *s = !job ? NULL : job->samples ? job->seen : job->statistics;
-    if (o->recipe && recipe_is_preset(o->recipe))
-        put_text(f, "preset", o->recipe);
-    else if (o->recipe && !put_file(f, "recipe", o, o->recipe, d))
-        return false;
-    if (!s)
-        return true;
-    if (text_open(&t))
-        statistics_write(s, t.f);
-    const char *text = text_close(&t, a);
-    if (text)
-        put_text(f, "statistics", text);
-    return text || diag_io(d, (Loc){0}, "no memory for statistics");
-}
-
-bool refit_keep(const Options *o, const Program *p, Arena *a, Diag *d)
-{
-    Text t;
-    Session *s = p->session;
-    bool ok = true;
-    if (!text_open(&t))
-        return diag_io(d, (Loc){0}, "no memory for a record of the graph");
-    fputs(MAGIC ETC_SOURCES "\n", t.f);
-    put_flags(t.f, o);
-    ok = put_quantization(t.f, o, p, a, d);
-    for (int i = 0; i < o->ops.n && ok; i++)
-        ok = put_file(t.f, "ops", o, o->ops.item[i], d);
-    fwrite(s->record, 1, (size_t)s->n_record, t.f);
-    return take_record(s, &t, a, d) && ok;
-}
 
 /* -- reading the record ------------------------------------------------------------------------ */
 
@@ -240,10 +66,10 @@ static bool read_section(Refit *r, const uint8_t *data, size_t n, size_t *at)
 
 static bool read_record(Refit *r, const EtcNamed *row)
 {
-    const size_t n = (size_t)row->n_bytes, n_magic = strlen(MAGIC), head = n_magic + 33;
+    const size_t n = (size_t)row->n_bytes, n_magic = strlen(REFIT_MAGIC), head = n_magic + 33;
     size_t at = head;
     const char *text = (const char *)row->data;
-    if (!text || n < head || memcmp(text, MAGIC, n_magic) != 0 || text[head - 1] != '\n')
+    if (!text || n < head || memcmp(text, REFIT_MAGIC, n_magic) != 0 || text[head - 1] != '\n')
         return malformed(r);
     if (memcmp(text + n_magic, ETC_SOURCES, 32) != 0)
         return refuse(r, "was compiled by another build of etc, which may plan otherwise than this "
@@ -275,14 +101,6 @@ static const Section *find(const Refit *r, const char *kind)
 }
 
 /* -- compiling again ------------------------------------------------------------------------- */
-
-static bool is_kept_flag(const char *kind)
-{
-    int i = 0;
-    while (i < N_KEPT && strcmp(kept_flag[i].name, kind) != 0)
-        i++;
-    return i < N_KEPT;
-}
 
 typedef struct Words {
     char **item;
@@ -334,7 +152,7 @@ static bool parse_flags(Refit *r)
     const Section *preset = find(r, "preset");
     add_word(r, &w, "--refittable");
     for (int i = 0; i < r->n; i++)
-        if (is_kept_flag(r->section[i].kind))
+        if (refit_keeps_flag(r->section[i].kind))
             add_flag(r, &w, r->section[i].kind, &r->section[i]);
     if (preset)
         add_flag(r, &w, "--recipe", preset);
@@ -445,7 +263,7 @@ static bool take_fixed(const Refit *r, const Program *p, const Section *s)
     char *end;
     long i = strtol(s->kind + strlen("fixed:"), &end, 10);
     State *to = !*end && i >= 0 && i < p->n_states ? p->state[i] : NULL;
-    if (!to || to->data || extent(to->type) != (int64_t)s->n ||
+    if (!to || to->data || refit_extent(to->type) != (int64_t)s->n ||
         (to->type.dtype == ETC_BOOL && !is_bits(s)))
         return malformed(r);
     to->data = arena_alloc(p->arena, s->n + 1, 16);
@@ -472,7 +290,7 @@ static Program *with_tensors(const Refit *r, const char *graph)
 static Program *with_model(const Refit *r, const char *graph)
 {
     Program *p = model_load(&r->with, r->arena, r->diag);
-    const char *is = p ? bare_text(&r->with, p, r->arena, r->diag) : NULL;
+    const char *is = p ? refit_graph(&r->with, p, r->arena, r->diag) : NULL;
     return is && (!strcmp(is, graph) || print_differences(r, graph, is)) ? p : NULL;
 }
 

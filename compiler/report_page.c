@@ -29,25 +29,6 @@ typedef struct Layers {
     int64_t weights;
 } Layers;
 
-static const char style[] =
-    "body{font:14px sans-serif;color:#111;margin:24px}h1{font-size:20px;font-weight:normal}"
-    "h2{font-size:16px;margin-top:32px}table{border-collapse:collapse}"
-    "td,th{padding:4px 12px;border-bottom:1px solid #e4e4e4;text-align:left;vertical-align:top}"
-    "th{color:#666;font-weight:normal}td.n{text-align:right;white-space:nowrap}"
-    "span{font-size:11px;color:#666}summary{padding:8px 0;cursor:pointer;color:#1f4fd6}"
-    ".scroll{overflow-x:auto}.time{height:8px;background:#4e79a7}"
-    ".damage{height:8px;background:#e15759}.bar{fill:#4e79a7}.kept{fill:#e8f0e8}"
-    ".failed{background:#fdecea}";
-
-void page_head(FILE *f, const char *title, const char *what)
-{
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", f);
-    html_put(f, title);
-    fprintf(f, ": %s</title>\n<style>%s</style></head><body>\n<h1>", what, style);
-    html_put(f, title);
-    fputs("</h1>\n", f);
-}
-
 /* -- layers ------------------------------------------------------------------------------------ */
 
 static void add_layer(Layers *l, const Node *n, const char *where, double seconds)

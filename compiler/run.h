@@ -104,8 +104,6 @@ void runner_become_xnn(const EtcProgram *file, const Options *o, Arena *a);
 
 /* -- bench.c --------------------------------------------------------------------------------- */
 
-/* Estimates the time of all methods by the cost models: kernels, and delegates with their calls. */
-double predicted_seconds(const Program *p);
 /* Measures the median of --runs calls of a .pte. */
 MUST_USE bool bench_median(const Options *o, Arena *a, Diag *d, double *seconds);
 
@@ -115,8 +113,6 @@ bool numbers_agree(double a, double b, double atol, double rtol); /* |a - b| <= 
 bool tensors_match(const EtcTensor *a, const EtcTensor *b);       /* they have the same sizes */
 Graph *method_asked(const Options *o, const Program *p, Diag *d); /* the method of --method */
 MUST_USE bool graph_can_run(const Graph *g, Diag *d);             /* the evaluator can run it */
-/* Stores the states that a call has updated for the next call, in `a`. */
-void states_carry(const Graph *g, EtcTensor **update, Arena *a);
 
 /* -- c_program.c: emitted C, built and called ------------------------------------------------- */
 

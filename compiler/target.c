@@ -1,11 +1,29 @@
-/* target.c -- --target-runtime: knows which version of the ExecuTorch runtime has which kernel and
- * which node of XNNPACK. */
+/* target.c -- --target: finds its row; --target-runtime: knows which version of the ExecuTorch runtime
+ * has which kernel and which node of XNNPACK. */
 #include "compiler/compiler.h"
 #include "compiler/run.h"
 #include "runtime-lite/delegates/xnn_schema.h"
+#include "runtime-lite/kernels/cores.h"
+#include "runtime-lite/kernels/cpu.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+
+/* Returns the name of the best set of kernels that this CPU runs, as target_host expects it. */
+static const char *host_cores(void)
+{
+    const char *cores = etc_cores()->name;
+    return !strcmp(cores, "avx512") && ETC_CPU_HAS("avx512vnni", AVX512_VNNI) ? "vnni" : cores;
+}
+
+const Target *c_target(const Options *o)
+{
+    struct utsname machine;
+    if (!o->target || strcmp(o->target, "host") != 0)
+        return o->target ? target_find(o->target) : NULL;
+    return uname(&machine) ? NULL : target_host(machine.machine, host_cores());
+}
 
 enum { FIRST = RUNTIME_VERSION(1, 0, 1), LAST_PATCH = 999 };
 

@@ -87,10 +87,11 @@ static void put_walk(Function *f, const Walk *w, const char *y, const char *x, E
         put(&f->body, "}};\n    (void)etc_index_nd(%s, %s, &g);\n", y, x);
         return;
     }
+    const char *how = names_make(f->names, "", "join");
     put(&f->body, "}};\n    /* sum, product, largest, least; bytes; form */\n");
-    put(&f->body, "    const EtcJoin join = {%d, %d, %d};\n", join,
-        (int)etc_dtype_size((int)t), form_of(t));
-    put(&f->body, "    (void)etc_index_join(%s, %s, &g, &join);\n", y, x);
+    put(&f->body, "    const EtcJoin %s = {%d, %d, %d};\n", how, join, (int)etc_dtype_size((int)t),
+        form_of(t));
+    put(&f->body, "    (void)etc_index_join(%s, %s, &g, &%s);\n", y, x, how);
 }
 
 static bool check_index(Function *f, const Node *n, const Value *v)
@@ -270,15 +271,18 @@ bool emit_index_put(Function *f, const Node *n, Clamp clamp)
 
 /* -- scatter ----------------------------------------------------------------------------------- */
 
-/* Prints argument `value`, a number, as an array of one element. */
-static bool put_number_array(Function *f, const Node *n, EtcDtype t)
+/* Prints argument `value`, a number, as an array of one element.  Returns its name, or NULL. */
+static const char *put_number_array(Function *f, const Node *n, EtcDtype t)
 {
+    const char *name = names_make(f->names, "", "value");
     double v;
     int64_t i;
     bool is_float = dtype_is_float(t);
-    if (!dtype_has_c(t) || !(is_float ? arg_number(n, "value", &v) : arg_int(n, "value", &i)))
-        return function_refuse(f, n, "has no C for this value");
-    put(&f->body, "    const %s value[1] = {(%s)", c_type(t), c_type(t));
+    if (!dtype_has_c(t) || !(is_float ? arg_number(n, "value", &v) : arg_int(n, "value", &i))) {
+        function_refuse(f, n, "has no C for this value");
+        return NULL;
+    }
+    put(&f->body, "    const %s %s[1] = {(%s)", c_type(t), name, c_type(t));
     if (t == ETC_F32)
         put_float(&f->body, (float)v);
     else if (is_float)
@@ -286,7 +290,7 @@ static bool put_number_array(Function *f, const Node *n, EtcDtype t)
     else
         put_int(&f->body, t == ETC_BOOL ? i != 0 : i);
     put(&f->body, "};\n");
-    return true;
+    return name;
 }
 
 /* Prints scatter(self, dim, index, src or value). */
@@ -296,6 +300,7 @@ bool emit_scatter(Function *f, const Node *n, Clamp clamp)
     int64_t d = 0, how = 0;
     const Value *x = arg_value(n, "self"), *index = arg_value(n, "index"), *y = n->out[0];
     const Value *src = n->op == OP_SCATTER_VALUE ? NULL : arg_value(n, "src");
+    const char *from = NULL;
     bool joins = n->op == OP_SCATTER_ADD || n->op == OP_SCATTER_JOIN;
     (void)clamp;
     put_whole(f, x, y);
@@ -303,7 +308,7 @@ bool emit_scatter(Function *f, const Node *n, Clamp clamp)
         return true;
     if (!arg_int(n, "dim", &d) || !check_index(f, n, index) ||
         (n->op == OP_SCATTER_JOIN && !arg_int(n, "how", &how)) ||
-        (!src && !put_number_array(f, n, y->type.dtype)))
+        (!src && !(from = put_number_array(f, n, y->type.dtype))))
         return function_refuse(f, n, "expects a plain axis");
     Walk w = walk_of(f, value_type(index));
     d += d < 0 ? y->type.rank : 0;
@@ -316,7 +321,7 @@ bool emit_scatter(Function *f, const Node *n, Clamp clamp)
         w.own[i] = i == d ? DIM(0) : stride[i];
     w.is_put = true;
     add_index(&w, y->type, stride, y->type.rank ? (int)d : 0, index, 0);
-    put_walk(f, &w, f->name_of[y->index], src ? function_pointer(f, src) : "value", y->type.dtype,
+    put_walk(f, &w, f->name_of[y->index], src ? function_pointer(f, src) : from, y->type.dtype,
              joins ? (int)how : -1);
     return true;
 }

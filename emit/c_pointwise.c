@@ -464,11 +464,11 @@ static bool put_lane(const Loop *l, const Node *n, char letter, const char *lane
 static bool put_lanes(const Loop *l, const Node *n, const char *name, const char *s)
 {
     Text *t = &l->f->body;
-    const char *lane = l->kind == VECTORS ? "lane" : "0";
+    const char *lane = l->kind == VECTORS ? names_make(l->f->names, "", "lane") : "0";
     bool ok = true;
     put(t, "etc_k(0.0);\n%*s", l->indent, "");
     if (l->kind == VECTORS)
-        put(t, "for (int lane = 0; lane < ETC_LANES; lane++) {\n%*s", l->indent + 4, "");
+        put(t, "for (int %s = 0; %s < ETC_LANES; %s++) {\n%*s", lane, lane, lane, l->indent + 4, "");
     put(t, "%s[%s] = (float)", name, lane);
     for (size_t len; *s && ok; s += len) {
         len = strspn(s, "abcdefghijklmnopqrstuvwxyz_0123456789");

@@ -526,26 +526,19 @@ static bool put_numbers(Emit *e)
     return ok;
 }
 
-static void count_operands(const Graph *g, int *n)
-{
-    for (const Node *k = g->first; k; k = k->next) {
-        for (int i = 0; i < k->n_in; i++)
-            if (value_is_fixed(k->in[i]))
-                n[k->in[i]->state->storage]++;
-        for (const Graph *r = NULL; (r = region_next(k, r));)
-            count_operands(r, n);
-    }
-    for (int i = 0; i < g->n_out; i++)
-        if (g->out[i]->state)
-            n[g->out[i]->state->storage]++;
-}
-
 static int *count_readers(const Program *p, Arena *a)
 {
-    int *n = NEW(a, int, p->n_storages + 1);
-    for (int i = 0; i < p->n_methods; i++)
-        count_operands(p->method[i], n);
-    return n;
+    int *count = NEW(a, int, p->n_storages + 1);
+    for (const Graph *g = NULL; (g = program_next(p, g));) {
+        for (const Node *n = g->first; n; n = n->next)
+            for (int i = 0; i < n->n_in; i++)
+                if (value_is_fixed(n->in[i]))
+                    count[n->in[i]->state->storage]++;
+        for (int i = 0; i < g->n_out; i++)
+            if (g->out[i]->state)
+                count[g->out[i]->state->storage]++;
+    }
+    return count;
 }
 
 static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)

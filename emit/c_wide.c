@@ -322,12 +322,15 @@ static void put_max_window(Function *f, const Node *n, const Pool *w, const Plac
     const char *type = c_type(y->type.dtype), *at[2];
     int in = i->indent;
     Text *t = &f->body;
-    put(t, "%*s%s max = 0;\n%*sint64_t best = -1;\n", in, "", type, in, "");
+    const char *best = names_make(f->names, "", "best"), *v = names_make(f->names, "", "v");
+    put(t, "%*s%s max = 0;\n%*sint64_t %s = -1;\n", in, "", type, in, "", best);
     open_window(f, x, w, i, at);
-    put(t, "%*sconst %s v = ", in + 8, "", type);
+    put(t, "%*sconst %s %s = ", in + 8, "", type, v);
     put_element(f, i, function_pointer(f, x), i->x, at);
-    put(t, ";\n%*sif (best < 0 || v > max%s) {\n%*smax = v;\n%*sbest = (%s * ", in + 8, "",
-        dtype_is_float(y->type.dtype) ? " || v != v" : "", in + 12, "", in + 12, "", at[0]);
+    put(t, ";\n%*sif (%s < 0 || %s > max", in + 8, "", best, v);
+    if (dtype_is_float(y->type.dtype))
+        put(t, " || %s != %s", v, v);
+    put(t, ") {\n%*smax = %s;\n%*s%s = (%s * ", in + 12, "", v, in + 12, "", best, at[0]);
     function_dim(f, size_of(x, -1));
     put(t, ") + %s;\n%*s}\n", at[1], in + 8, "");
     close_loops(f, 2, in + 8);
@@ -336,7 +339,7 @@ static void put_max_window(Function *f, const Node *n, const Pool *w, const Plac
     put(t, " = max;\n%*s", in, "");
     if (where)
         put_element(f, i, f->name_of[where->index], i->y, i->p);
-    put(t, where ? " = best;\n" : "(void)best;\n");
+    put(t, where ? " = %s;\n" : "(void)%s;\n", best);
 }
 
 /* Prints "const int64_t wide": how much of the window at place p of an axis lies in x and its
@@ -362,23 +365,26 @@ static void put_mean_window(Function *f, const Node *n, const Pool *w, const Pla
     bool is_float = dtype_is_float(y->type.dtype);
     int in = i->indent;
     Text *t = &f->body;
-    put(t, "%*s%s sum = 0;\n%*sint64_t inside = 0;\n", in, "", work, in, "");
+    const char *inside = names_make(f->names, "", "inside");
+    put(t, "%*s%s sum = 0;\n%*sint64_t %s = 0;\n", in, "", work, in, "", inside);
     open_window(f, x, w, i, at);
     put(t, "%*ssum += (%s)", in + 8, "", work);
     put_element(f, i, function_pointer(f, x), i->x, at);
-    put(t, ";\n%*sinside++;\n", in + 8, "");
+    put(t, ";\n%*s%s++;\n", in + 8, "", inside);
     close_loops(f, 2, in + 8);
     for (int a = 0; a < 2 && !w->divisor && w->counts_pad; a++)
         wide[a] = put_extent(f, x, w, a, i->p[a], in);
     put(t, "%*s", in, "");
     put_element(f, i, f->name_of[y->index], i->y, i->p);
-    put(t, " = (inside > 0) ? (%s)(%ssum / ", type, is_float ? "" : "(int64_t)");
+    put(t, " = (%s > 0) ? (%s)(%ssum / ", inside, type, is_float ? "" : "(int64_t)");
+    if (is_float)
+        put(t, "(%s)", work);
     if (w->divisor)
         put_int(t, w->divisor);
     else if (w->counts_pad)
         put(t, "(%s * %s)", wide[0], wide[1]);
     else
-        put(t, "inside");
+        put(t, "%s", inside);
     put(t, ") : 0;\n");
 }
 
@@ -463,10 +469,10 @@ bool emit_wide_softmax(Function *f, const Node *n)
         return function_refuse(f, n, "has no C for this dtype");
     Row r = open_rows(f, x, y, axis < 0 ? axis + y->type.rank : axis);
     put(t, "%*sdouble max = -__builtin_inf(), sum = 0;\n", r.indent, "");
-    const char *i = open_row(f, &r);
-    put(t, "const double v = ");
+    const char *i = open_row(f, &r), *v = names_make(f->names, "", "v");
+    put(t, "const double %s = ", v);
     put_item(f, r.x, i, r.x_step);
-    put(t, ";\n%*smax = (v > max) ? v : max;\n%*s}\n", r.indent + 4, "", r.indent, "");
+    put(t, ";\n%*smax = (%s > max) ? %s : max;\n%*s}\n", r.indent + 4, "", v, v, r.indent, "");
     i = open_row(f, &r);
     put(t, "sum += etc_exp_f64(");
     put_item(f, r.x, i, r.x_step);

@@ -70,12 +70,9 @@ static bool arg_fits(Program *p, const Arg *a, Loc loc, Diag *d)
 static bool graph_fits(const Graph *g, Diag *d)
 {
     bool ok = true;
-    for (const Node *n = g->first; n; n = n->next) {
+    for (const Node *n = NULL; (n = walk_next(g, n));)
         for (int i = 0; i < n->n_args; i++)
             ok = arg_fits(g->program, &n->arg[i], n->loc, d) && ok;
-        for (const Graph *inner = NULL; (inner = region_next(n, inner));)
-            ok = graph_fits(inner, d) && ok;
-    }
     return ok;
 }
 

@@ -190,8 +190,7 @@ typedef struct Pt2 {
     bool has_batches, may_batch, told_batch; /* may_batch: the current node takes batches */
 } Pt2;
 
-/* Reports each operator that is not supported, once. */
-void pt2_report_missing(Pt2 *p);
+/* -- names: pt2_name.c ---------------------------------------------------------------------- */
 
 /* Reports that `object`, given by its path in the JSON, has no field `key` of kind `want`. */
 bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want);
@@ -203,9 +202,45 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item);
 bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional);
 const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
 
-/* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
+/* -- what names stand for: pt2_scope.c ------------------------------------------------------- */
 
-typedef struct Scope Scope;
+/* A kind of state of the program. */
+typedef struct StateTag {
+    const char *tag, *fqn; /* of its InputSpec, and the field of that with the FQN */
+    StateKind kind;
+} StateTag;
+
+/* A name in a graph, and the value or number that it stands for. */
+typedef struct Name {
+    const char *text;
+    const Json *meta;     /* TensorMeta; NULL: it is no tensor */
+    const Json *sym_int;  /* SymInt; NULL: it is no symbolic integer */
+    const Json *sym_bool; /* SymBool; NULL: it is no symbolic bool */
+    bool is_float;        /* it is a symbolic float, whose value is a tensor of rank 0 */
+    const Json *spec;     /* the InputSpec of a state that no node has used yet */
+    const StateTag *tag;  /* of that InputSpec */
+    Value *value;         /* NULL until it is defined */
+    bool is_broken;       /* its definition was refused; uses of it are not reported */
+} Name;
+
+typedef struct Scope {
+    Pt2 *in;
+    Graph *graph;
+    Table names;        /* -> Name */
+    const char *prefix; /* of the names of values of an inlined graph; else "" */
+    int depth;
+    bool in_autocast;  /* torch casts operands, and the graph does not show it */
+    bool casts;        /* it casts those of the current node */
+    EtcDtype operands; /* to this dtype */
+} Scope;
+
+Name *pt2_name(Scope *s, Loc loc, const char *text);            /* finds a name */
+Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* the value of {"name": ...} */
+Value *pt2_state(Scope *s, Loc loc, Name *n); /* makes the value of a state, for its first use */
+bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
+const char *pt2_value_name(Scope *s, const char *text);
+
+/* -- sizes and types: pt2_type.c ------------------------------------------------------------ */
 
 bool pt2_dim(Pt2 *p, Loc loc, const Json *sym_int, Dim *out);
 bool pt2_dtype(Pt2 *p, Loc loc, const char *what, const Json *code, EtcDtype *out);
@@ -227,35 +262,8 @@ bool pt2_inline(Scope *s, Loc loc, const Json *as_graph, Value **in, int n_in, V
 
 /* -- nodes: pt2_node.c ---------------------------------------------------------------------- */
 
-/* A name in a graph, and the value or number that it stands for. */
-typedef struct Name {
-    const char *text;
-    const Json *meta;    /* TensorMeta; NULL: it is no tensor */
-    const Json *sym_int; /* SymInt; NULL: it is no symbolic integer */
-    const Json *sym_bool; /* SymBool; NULL: it is no symbolic bool */
-    bool is_float;       /* it is a symbolic float, whose value is a tensor of rank 0 */
-    const Json *spec;    /* the InputSpec of a state that no node has used yet */
-    const char *kind;    /* the tag of that InputSpec */
-    Value *value;        /* NULL until it is defined */
-    bool is_broken;      /* its definition was refused; uses of it are not reported */
-} Name;
-
-struct Scope {
-    Pt2 *in;
-    Graph *graph;
-    Table names;        /* -> Name */
-    const char *prefix; /* of the names of values of an inlined graph; else "" */
-    int depth;
-    bool in_autocast;  /* torch casts operands, and the graph does not show it */
-    bool casts;        /* it casts those of the current node */
-    EtcDtype operands; /* to this dtype */
-};
-
-Name *pt2_name(Scope *s, Loc loc, const char *text);            /* finds a name */
-Value *pt2_use(Scope *s, Loc loc, const Json *tensor_argument); /* the value of {"name": ...} */
-bool pt2_define(Scope *s, Loc loc, const char *text, Value *v);
-const char *pt2_value_name(Scope *s, const char *text);
 bool pt2_node(Scope *s, const Json *node);
+void pt2_report_missing(Pt2 *p); /* reports each operator that is not supported, once */
 
 /* -- functions under torch.vmap: pt2_vmap.c ------------------------------------------------- */
 

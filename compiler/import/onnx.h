@@ -125,31 +125,53 @@ int onnx_bits(int32_t code); /* the bits of integers that are smaller than a byt
 Value *onnx_const_value(Onnx *o, const char *name, OnnxConst *c); /* in the graph that is read */
 /* Returns NULL without a report if the rank is above 1 or there are too many elements. */
 const OnnxList *onnx_const_list(Onnx *o, const OnnxConst *c);
-Value *onnx_list_value(OnnxNode *n, const OnnxList *l);
 
-/* -- graphs: onnx.c ---------------------------------------------------------------------------- */
+/* -- names and scopes: onnx_scope.c ------------------------------------------------------------ */
 
 const char *onnx_text(Onnx *o, ProtobufCBinaryData text); /* NULL: it contains a NUL */
-const char *onnx_unique(Onnx *o, const char *name);       /* a new name that resembles this one */
+/* Returns the first 60 characters of a text as a name of the IR: other characters become '_', and
+ * 'v' is put in front if the first one is not a letter. */
+const char *onnx_name(Arena *a, const char *text);
+const char *onnx_unique(Onnx *o, const char *name); /* a new name that resembles this one */
 bool onnx_is_default(ProtobufCBinaryData domain);
-bool onnx_opset_is_read(const Onnx *o);
-bool onnx_spend(Onnx *o, size_t n); /* counts n operands; false: the file has too many */
+OnnxValue *onnx_find(OnnxScope *s, const char *name); /* NULL: there is no such name; no report */
+
+/* A graph of the IR that is being made from one of the file. */
+typedef struct OnnxNested {
+    OnnxScope scope;
+    Graph *graph, *outer;
+} OnnxNested;
+
+/* Returns a scope in the one of n.  `graph` is the nested graph that it is of, or NULL. */
+OnnxScope onnx_scope_within(OnnxNode *n, Graph *graph);
+void onnx_enter(OnnxNode *n, OnnxNested *b); /* from here on, nodes are added to a new graph */
+void onnx_leave(OnnxNode *n, const OnnxNested *b);
+
+/* -- inputs and constants: onnx_input.c -------------------------------------------------------- */
+
+/* These add the input or constant to the scope. */
+bool onnx_input(Onnx *o, OnnxScope *s, const Onnx__ValueInfo *in);
+bool onnx_initializer(Onnx *o, OnnxScope *s, const Onnx__Tensor *t);
 Dim onnx_symbol(Onnx *o, const char *name, int64_t lo, int64_t hi); /* a new one, named like this */
 /* If --dim gives the range of the one element of an integer tensor, the tensor is a list too, of a symbol. */
 bool onnx_element(Onnx *o, Loc loc, const char *name, OnnxValue *v);
+/* Says which sizes to fix, or which inputs to give ranges, so that a node that was refused may be read. */
+void onnx_advise_sizes(const Onnx *o);
+
+/* -- graphs: onnx.c ---------------------------------------------------------------------------- */
+
+bool onnx_opset_is_read(const Onnx *o);
 bool onnx_nodes(Onnx *o, OnnxScope *s, Onnx__Node *const *node, size_t n);
+const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is no such row; no report */
 
 /* -- graphs within graphs: onnx_flow.c --------------------------------------------------------- */
 
-OnnxValue *onnx_find(OnnxScope *s, const char *name); /* NULL: there is no such name; no report */
 bool onnx_functions(Onnx *o);                         /* fills o->functions */
 const Onnx__Function *onnx_function(Onnx *o, const Onnx__Node *node); /* NULL: it calls none */
 int64_t onnx_opset_of(const Onnx *o, const Onnx__Function *f);
 bool onnx_call(OnnxNode *n, const Onnx__Function *f);
-bool onnx_is_absent(const OnnxNode *n, int i); /* the call of a function left input i out */
-/* Returns the attribute of the call that an attribute of a function's node refers to.  NULL: it is
- * absent, or an error was reported. */
-const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a);
+
+/* -- loops that collect rows: onnx_row_loop.c -------------------------------------------------- */
 
 /* A loop of a known number of iterations, each of which adds a row to some tensors. */
 typedef struct OnnxRowLoop OnnxRowLoop;
@@ -173,9 +195,9 @@ Value *on_from_end(OnnxNode *n, const OnnxRowLoop *t, Value *at); /* `at`, count
 
 /* -- for handlers: onnx_node.c ----------------------------------------------------------------- */
 
-const OnnxRow *onnx_row(const char *op, int64_t opset); /* NULL: there is no such row; no report */
 bool onnx_wrong(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool onnx_unsupported(OnnxNode *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool onnx_spend(Onnx *o, size_t n); /* counts n operands; false: the file has too many */
 
 /* Input i of a node.  These return NULL also if it is absent. */
 bool on_has(const OnnxNode *n, int i); /* it is not absent */
@@ -189,6 +211,7 @@ bool on_numbers(OnnxNode *n, int i, int64_t *out, int *count); /* it must be kno
 OnnxValue *on_input(OnnxNode *n, int i); /* a tensor, a sequence or an empty optional */
 bool on_wants(const OnnxNode *n, int i); /* output i has a name, so it may be read */
 Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v); /* v, which must be a tensor */
+Value *on_list_value(OnnxNode *n, const OnnxList *l);          /* a list as a tensor */
 
 const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name); /* NULL: it is absent */
 int64_t on_int(OnnxNode *n, const char *name, int64_t otherwise);

@@ -1,8 +1,7 @@
 /* onnx_flow.c -- reads functions, branches and loops of ONNX.
  *
  * The nodes of a function, of a branch that is known at import, and of a loop with few iterations
- * replace the node.  Any other branch or loop becomes a nested graph of the IR, which sees nothing
- * from outside: values of outer graphs that its nodes read become its inputs. */
+ * replace the node.  Any other branch or loop becomes a nested graph of the IR. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <string.h>
@@ -10,61 +9,6 @@
 enum { MAX_CALLS = 32, MAX_ITERATIONS = 256, MAX_OUTPUTS = 1024 };
 
 /* -- names ------------------------------------------------------------------------------------- */
-
-/* Returns the graph's own value for one of an outer graph.  The first time, it becomes an input of
- * the graph. */
-static Value *taken(OnnxScope *s, const char *name, Value *outer)
-{
-    Onnx *o = s->in;
-    for (int i = 0; i < s->n_captured; i++)
-        if (s->captured[i] == outer)
-            return s->within[i];
-    Value *v = graph_value(s->graph, onnx_unique(o, name), outer->type);
-    graph_add_input(s->graph, v);
-    PUSH(o->tmp, s->captured, s->n_captured, outer);
-    PUSH(o->tmp, s->within, s->n_within, v);
-    return v;
-}
-
-/* Returns a value of an outer graph as one of the nested graph that the scope is of. */
-static OnnxValue *inner_value(OnnxScope *s, const char *name, const OnnxValue *outer)
-{
-    assert(s->graph && !outer->is_absent);
-    Arena *a = s->in->tmp;
-    OnnxValue *v = NEW(a, OnnxValue, 1);
-    *v = *outer;
-    v->value = NULL;
-    if (outer->sequence) {
-        OnnxSequence *items = NEW(a, OnnxSequence, 1);
-        *items = (OnnxSequence){.n = outer->sequence->n,
-                                .item = NEW(a, OnnxValue *, outer->sequence->n + 1)};
-        for (int i = 0; i < items->n; i++)
-            items->item[i] = inner_value(s, name, outer->sequence->item[i]);
-        v->sequence = items;
-    } else if (outer->value && outer->value->state) {
-        v->value = graph_state(s->graph, outer->value->state);
-    } else if (!outer->constant && !outer->list && !outer->is_none) {
-        v->value = taken(s, name, outer->value);
-    }
-    return v;
-}
-
-static OnnxValue *captured(OnnxScope *s, const char *name, const OnnxValue *outer)
-{
-    OnnxValue *v = inner_value(s, name, outer);
-    table_at_text(&s->values, name)->ptr = v;
-    return v;
-}
-
-OnnxValue *onnx_find(OnnxScope *s, const char *name)
-{
-    if (!s)
-        return NULL;
-    OnnxValue *v = table_find_text(&s->values, name);
-    if (v || !(v = onnx_find(s->outer, name)) || !s->graph || v->is_absent)
-        return v;
-    return captured(s, name, v);
-}
 
 /* Returns the elements of a value as a list; NULL: they are not known. */
 static const OnnxList *list_of(Onnx *o, OnnxValue *v)
@@ -106,12 +50,6 @@ static OnnxValue *found(OnnxNode *n, OnnxScope *s, ProtobufCBinaryData text)
 
 /* -- graphs ------------------------------------------------------------------------------------ */
 
-static OnnxScope scope_within(OnnxNode *n, Graph *graph)
-{
-    return (OnnxScope){.in = n->in, .outer = n->scope, .graph = graph,
-                       .values = {.arena = n->in->tmp}};
-}
-
 /* Reads the nodes of a graph into the current graph; `out` gets its outputs. */
 static bool read_nodes(OnnxNode *n, const Onnx__Graph *g, OnnxScope *s, OnnxValue **out)
 {
@@ -145,33 +83,13 @@ static const Onnx__Graph *graph_of(OnnxNode *n, const char *name)
 
 /* -- nested graphs ----------------------------------------------------------------------------- */
 
-/* A graph of the IR that is being made from one of the file. */
-typedef struct Nested {
-    OnnxScope scope;
-    Graph *graph, *outer;
-} Nested;
-
-static void enter(OnnxNode *n, Nested *b)
-{
-    b->outer = n->in->graph;
-    b->graph = graph_new(n->in->program, NULL);
-    b->scope = scope_within(n, b->graph);
-    n->in->graph = b->graph;
-}
-
-static void leave(OnnxNode *n, const Nested *b)
-{
-    assert(n->in->graph == b->graph);
-    n->in->graph = b->outer;
-}
-
-static bool nested(OnnxNode *n, const char *name, Nested *b)
+static bool nested(OnnxNode *n, const char *name, OnnxNested *b)
 {
     const Onnx__Graph *g = graph_of(n, name);
     if (!g || g->n_output != n->node->n_output)
         return g && onnx_wrong(n, "has a branch with another number of outputs");
     OnnxValue **out = NEW(n->in->tmp, OnnxValue *, g->n_output + 1);
-    enter(n, b);
+    onnx_enter(n, b);
     bool ok = read_nodes(n, g, &b->scope, out);
     for (size_t i = 0; ok && i < g->n_output; i++) {
         Value *v = on_tensor(n, "branch", out[i]);
@@ -179,11 +97,11 @@ static bool nested(OnnxNode *n, const char *name, Nested *b)
         if (ok)
             graph_add_output(b->graph, v);
     }
-    leave(n, b);
+    onnx_leave(n, b);
     return ok;
 }
 
-static int place_of(const Nested *b, const Value *v)
+static int place_of(const OnnxNested *b, const Value *v)
 {
     for (int i = 0; i < b->scope.n_captured; i++)
         if (b->scope.captured[i] == v)
@@ -192,7 +110,7 @@ static int place_of(const Nested *b, const Value *v)
 }
 
 /* Makes the inputs of both graphs those that any of them has, in one order, which is returned. */
-static Value **joined(Onnx *o, Nested b[2], int *count)
+static Value **joined(Onnx *o, OnnxNested b[2], int *count)
 {
     Value **all = NULL;
     for (int k = 0; k < 2; k++)
@@ -235,7 +153,7 @@ static Value *decider(OnnxNode *n, Value *v, EtcDtype t)
     return v && v->type.rank ? on_view(n, v, 0, NULL) : v;
 }
 
-static bool agree(OnnxNode *n, const Nested b[2])
+static bool agree(OnnxNode *n, const OnnxNested b[2])
 {
     for (int i = 0; i < b[0].graph->n_out; i++)
         if (!type_equal(b[0].graph->out[i]->type, b[1].graph->out[i]->type))
@@ -249,7 +167,7 @@ static bool agree(OnnxNode *n, const Nested b[2])
 
 static bool branch_on(OnnxNode *n, Value *cond)
 {
-    Nested b[2];
+    OnnxNested b[2];
     int count = 0;
     cond = decider(n, cond, ETC_BOOL);
     if (!cond || !nested(n, "then_branch", &b[0]) || !nested(n, "else_branch", &b[1]) || !agree(n, b))
@@ -276,7 +194,7 @@ bool onnx_choose(OnnxNode *n)
     const Onnx__Graph *g = graph_of(n, known ? "then_branch" : "else_branch");
     if (!g || g->n_output < n->node->n_output)
         return g && onnx_wrong(n, "has no branch with as many outputs");
-    OnnxScope s = scope_within(n, NULL);
+    OnnxScope s = onnx_scope_within(n, NULL);
     OnnxValue **out = NEW(n->in->tmp, OnnxValue *, g->n_output + 1);
     if (!read_nodes(n, g, &s, out))
         return false;
@@ -374,8 +292,8 @@ static bool give_carried(OnnxNode *n, const Loop *l)
 static Graph *test_of(OnnxNode *n, const Graph *body, int64_t iterations, bool is_told)
 {
     Onnx *o = n->in;
-    Nested t;
-    enter(n, &t);
+    OnnxNested t;
+    onnx_enter(n, &t);
     for (int i = 0; i < body->n_in; i++)
         graph_add_input(t.graph, graph_value(t.graph, onnx_unique(o, "in"), body->in[i]->type));
     Value *at = t.graph->in[0], *last = t.graph->in[body->n_in - 1];
@@ -384,11 +302,11 @@ static Graph *test_of(OnnxNode *n, const Graph *body, int64_t iterations, bool i
     more = on_binary(n, OP_LOGICAL_AND, more, t.graph->in[1]);
     if (more)
         graph_add_output(t.graph, more);
-    leave(n, &t);
+    onnx_leave(n, &t);
     return more ? t.graph : NULL;
 }
 
-static bool read_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start)
+static bool read_body(OnnxNode *n, const Loop *l, OnnxNested *b, Value *const *start)
 {
     Onnx *o = n->in;
     OnnxValue **out = NEW(o->tmp, OnnxValue *, l->body->n_output + 1);
@@ -421,7 +339,7 @@ static bool read_body(OnnxNode *n, const Loop *l, Nested *b, Value *const *start
 static bool make_loop_node(OnnxNode *n, Loop *l, int64_t iterations, Value *limit, Value *cond)
 {
     Onnx *o = n->in;
-    Nested b;
+    OnnxNested b;
     Value **start = NEW(o->tmp, Value *, l->carried + 3);
     if (l->rows)
         return onnx_unsupported(
@@ -434,9 +352,9 @@ static bool make_loop_node(OnnxNode *n, Loop *l, int64_t iterations, Value *limi
         start[i + 2] = on_tensor(n, "start", l->now[i]);
     if (n->failed)
         return false;
-    enter(n, &b);
+    onnx_enter(n, &b);
     bool ok = read_body(n, l, &b, start);
-    leave(n, &b);
+    onnx_leave(n, &b);
     if (limit) {
         graph_add_input(b.graph, graph_value(b.graph, onnx_unique(o, "limit"), limit->type));
         PUSH(o->tmp, b.scope.captured, b.scope.n_captured, limit);
@@ -453,135 +371,6 @@ static bool make_loop_node(OnnxNode *n, Loop *l, int64_t iterations, Value *limi
     return ok;
 }
 
-/* -- loops of as many iterations as an axis has elements --------------------------------------- */
-
-/* Makes a value of graph g for each of `given`, with its type.  They are no inputs of g yet. */
-static Value **inputs_like(Onnx *o, Graph *g, Value *const *given, int count)
-{
-    Value **in = NEW(o->tmp, Value *, count + 1);
-    for (int i = 0; i < count; i++)
-        in[i] = graph_value(g, onnx_unique(o, "in"), given[i]->type);
-    return in;
-}
-
-/* Adds the row of an iteration, at place `at`, to the rows of all iterations.  *all is the input of
- * the body that has these, *left the output. */
-static bool collect(OnnxNode *n, const OnnxRowLoop *t, Value *at, Value *row, Value **all,
-                    Value **left)
-{
-    Dim dim[MAX_RANK + 1] = {t->iterations};
-    for (int i = 0; i < row->type.rank; i++)
-        dim[i + 1] = row->type.dim[i];
-    int rank = row->type.rank + 1;
-    row = on_insert(n, row, 0);
-    if (!row)
-        return false;
-    *all = graph_value(n->in->graph, onnx_unique(n->in, "rows"),
-                       type_tensor(n->in->program, row->type.dtype, rank, dim));
-    *left = ON_BUILD(n, OP_INDEX_COPY, "vivv", *all, (int64_t)0, at, row);
-    return *left != NULL;
-}
-
-/* Reads one iteration as the body.  Its inputs are the number of the iteration, the carried values,
- * the rows, the values that it reads, and the captured values of outer graphs. */
-static bool build_body(OnnxNode *n, OnnxRowLoop *t, Nested *b)
-{
-    Onnx *o = n->in;
-    Dim one = DIM(1);
-    int n_given = t->n_carried + t->n_rows + t->n_whole, k = 0;
-    Value *at = graph_value(b->graph, onnx_unique(o, "at"), type_tensor(o->program, ETC_I64, 1, &one));
-    Value **carried = inputs_like(o, b->graph, t->carried, t->n_carried);
-    Value **all = NEW(o->tmp, Value *, t->n_rows + 1), **left = NEW(o->tmp, Value *, t->n_rows + 1);
-    t->whole = inputs_like(o, b->graph, t->whole, t->n_whole);
-    t->carried = NEW(o->tmp, Value *, t->n_carried + 1);
-    memcpy(t->carried, carried, (size_t)t->n_carried * sizeof *carried);
-    if (!t->iteration(n, t, &b->scope, at))
-        return false;
-    for (int i = 0; i < t->n_carried; i++)
-        if (!type_equal(t->carried[i]->type, carried[i]->type))
-            return onnx_unsupported(n, "carries values whose type or shape changes");
-    for (int i = 0; i < t->n_rows; i++)
-        if (!collect(n, t, at, t->row[i], &all[i], &left[i]))
-            return false;
-    Value *next = on_scalar(n, OP_ADD_SCALAR, at, 1);
-    if (!next)
-        return false;
-    Value **in = NEW(o->program->arena, Value *, n_given + b->scope.n_captured + 1);
-    in[k++] = at;
-    for (int i = 0; i < t->n_carried; i++)
-        in[k++] = carried[i];
-    for (int i = 0; i < t->n_rows; i++)
-        in[k++] = all[i];
-    for (int i = 0; i < t->n_whole; i++)
-        in[k++] = t->whole[i];
-    for (int i = 0; i < b->scope.n_captured; i++)
-        in[k++] = b->scope.within[i];
-    b->graph->in = in;
-    b->graph->n_in = k;
-    graph_add_output(b->graph, next);
-    for (int i = 0; i < t->n_carried; i++)
-        graph_add_output(b->graph, t->carried[i]);
-    for (int i = 0; i < t->n_rows; i++)
-        graph_add_output(b->graph, left[i]);
-    return true;
-}
-
-static Graph *test_of_count(OnnxNode *n, const Graph *body, Dim iterations)
-{
-    Nested t;
-    enter(n, &t);
-    for (int i = 0; i < body->n_in; i++)
-        graph_add_input(t.graph, graph_value(t.graph, onnx_unique(n->in, "in"), body->in[i]->type));
-    Value *more = ON_BUILD(n, OP_LT_SCALAR, "vd", t.graph->in[0], iterations);
-    if (more)
-        graph_add_output(t.graph, more);
-    leave(n, &t);
-    return more ? t.graph : NULL;
-}
-
-Value *on_from_end(OnnxNode *n, const OnnxRowLoop *t, Value *at)
-{
-    Arg last = {.kind = ARG_INT, .dim = dim_sub(n->in->program, t->iterations, DIM(1))};
-    at = on_unary(n, OP_NEG, at);
-    return at ? ON_BUILD(n, OP_ADD_SCALAR, "va", at, last) : NULL;
-}
-
-bool on_row_loop(OnnxNode *n, OnnxRowLoop *t)
-{
-    Onnx *o = n->in;
-    Nested b;
-    int n_carried = 1 + t->n_carried + t->n_rows;
-    Value **start = NEW(o->tmp, Value *, n_carried), **whole = t->whole, **given = NULL;
-    memcpy(start + 1, t->carried, (size_t)t->n_carried * sizeof *start);
-    enter(n, &b);
-    bool ok = build_body(n, t, &b);
-    leave(n, &b);
-    Graph *test = ok ? test_of_count(n, b.graph, t->iterations) : NULL;
-    if (!test)
-        return false;
-    for (int i = 0; i < n_carried; i++) {
-        Type is = b.graph->in[i]->type;
-        if (!i || i > t->n_carried)
-            start[i] = on_full(n, is.rank, is.dim, 0, is.dtype);
-        if (!start[i])
-            return false;
-    }
-    int n_given = t->n_whole + b.scope.n_captured;
-    given = NEW(o->tmp, Value *, n_given + 1);
-    for (int i = 0; i < n_given; i++)
-        given[i] = i < t->n_whole ? whole[i] : b.scope.captured[i - t->n_whole];
-    Node *made = loop_new(o->graph, n->loc, test, b.graph, start, n_carried, given, n_given);
-    for (int i = 0; i < n_carried; i++) {
-        Value *v = node_add_out(made, onnx_unique(o, n->loc.node), b.graph->in[i]->type);
-        if (i && i <= t->n_carried)
-            t->carried[i - 1] = v;
-        else if (i)
-            t->row[i - 1 - t->n_carried] = v;
-    }
-    graph_append(o->graph, made);
-    return true;
-}
-
 /* -- Loop -------------------------------------------------------------------------------------- */
 
 /* Unrolls the loop while its condition is known.  *left: the condition of an iteration is not
@@ -596,7 +385,7 @@ static bool unroll(OnnxNode *n, Loop *l, int64_t iterations, bool *left)
         given[0] = known_number(n, ETC_I64, i);
         given[1] = known_number(n, ETC_BOOL, 1);
         memcpy(given + 2, l->now, l->carried * sizeof *given);
-        OnnxScope s = scope_within(n, NULL);
+        OnnxScope s = onnx_scope_within(n, NULL);
         if (!iteration(n, l, &s, given, l->carried + 2, 1, out))
             return false;
         more = truth(o, out[0]);
@@ -764,7 +553,7 @@ static bool count_parts(OnnxNode *n, const Loop *l, Dim *iterations)
 static bool scan_iteration(OnnxNode *n, Loop *l, int64_t i, int64_t iterations, OnnxValue **given,
                       OnnxValue **out)
 {
-    OnnxScope s = scope_within(n, NULL);
+    OnnxScope s = onnx_scope_within(n, NULL);
     memcpy(given, l->now, l->carried * sizeof *given);
     for (size_t k = 0; k < l->parts; k++) {
         int64_t at = number_in(n, "scan_input_directions", k) ? iterations - 1 - i : i;
@@ -879,38 +668,6 @@ const Onnx__Function *onnx_function(Onnx *o, const Onnx__Node *node)
     const char *key = o->functions.n ? function_key(o, node->domain, node->op_type, node->overload)
                                      : NULL;
     return key ? table_find_text(&o->functions, key) : NULL;
-}
-
-static const OnnxScope *caller_of(const OnnxScope *s)
-{
-    while (s && !s->call)
-        s = s->outer;
-    return s;
-}
-
-bool onnx_is_absent(const OnnxNode *n, int i)
-{
-    const OnnxScope *s = caller_of(n->scope);
-    const char *name = s && s->lacks ? onnx_text(n->in, n->node->input[i]) : NULL;
-    const OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
-    return v && v->is_absent;
-}
-
-const Onnx__Attribute *onnx_referred(OnnxNode *n, const Onnx__Attribute *a)
-{
-    const OnnxScope *s = caller_of(n->scope);
-    const char *name = onnx_text(n->in, a->ref_attr_name);
-    if (!s || !name) {
-        onnx_wrong(n, "refers to an attribute of a function, but is not in a function");
-        return NULL;
-    }
-    const Onnx__Attribute *given = on_attribute(s->call, name);
-    for (size_t i = 0; !given && i < s->function->n_attribute_proto; i++) {
-        const Onnx__Attribute *d = s->function->attribute_proto[i];
-        if (d->name.len == a->ref_attr_name.len && !memcmp(d->name.data, a->ref_attr_name.data, d->name.len))
-            given = d;
-    }
-    return given;
 }
 
 int64_t onnx_opset_of(const Onnx *o, const Onnx__Function *f)

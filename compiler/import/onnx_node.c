@@ -1,24 +1,8 @@
-/* onnx_node.c -- helpers for the handlers of ONNX operators: rows, inputs, attributes, results. */
+/* onnx_node.c -- helpers for the handlers of ONNX operators: inputs, attributes, results. */
 #include "compiler/import/onnx.h"
 #include <assert.h>
 #include <stdarg.h>
 #include <string.h>
-
-static const OnnxRow onnx_rows[] = {
-#define ONNX(name, since, read, op) {name, since, onnx_##read, OP_##op},
-#include "compiler/import/onnx_ops.def"
-#undef ONNX
-};
-
-const OnnxRow *onnx_row(const char *op, int64_t opset)
-{
-    const OnnxRow *found = NULL;
-    for (size_t i = 0; i < sizeof onnx_rows / sizeof *onnx_rows; i++)
-        if (!strcmp(onnx_rows[i].name, op) && onnx_rows[i].since <= opset &&
-            (!found || found->since < onnx_rows[i].since))
-            found = &onnx_rows[i];
-    return found;
-}
 
 bool onnx_wrong(OnnxNode *n, const char *fmt, ...)
 {
@@ -40,12 +24,37 @@ bool onnx_unsupported(OnnxNode *n, const char *fmt, ...)
     return diag_unsupported(n->in->diag, n->loc, "%s", text);
 }
 
+bool onnx_spend(Onnx *o, size_t n)
+{
+    enum { MOST = 200000 };
+    o->spent = n < MOST - o->spent ? o->spent + n : MOST;
+    return o->spent < MOST ||
+           diag_unsupported(o->diag, o->loc, "is too large: with functions, branches and loops spelled "
+                                             "out, its nodes have 200,000 operands and more");
+}
+
 /* -- inputs ------------------------------------------------------------------------------------ */
+
+static const OnnxScope *caller_of(const OnnxScope *s)
+{
+    while (s && !s->call)
+        s = s->outer;
+    return s;
+}
+
+/* Returns whether the call of a function left input i of its node out. */
+static bool is_absent(const OnnxNode *n, int i)
+{
+    const OnnxScope *s = caller_of(n->scope);
+    const char *name = s && s->lacks ? onnx_text(n->in, n->node->input[i]) : NULL;
+    const OnnxValue *v = name ? onnx_find(n->scope, name) : NULL;
+    return v && v->is_absent;
+}
 
 bool on_has(const OnnxNode *n, int i)
 {
     assert(i >= 0);
-    return i < (int)n->node->n_input && n->node->input[i].len > 0 && !onnx_is_absent(n, i);
+    return i < (int)n->node->n_input && n->node->input[i].len > 0 && !is_absent(n, i);
 }
 
 /* Returns input i and its name; NULL: it is absent, or an error was reported. */
@@ -65,6 +74,56 @@ OnnxValue *on_input(OnnxNode *n, int i)
     return input(n, i, &name);
 }
 
+static bool is_closed(const OnnxList *l)
+{
+    for (int i = 0; l->dim && i < l->n; i++)
+        if (l->dim[i].expr)
+            return false;
+    return true;
+}
+
+static Value *closed_value(OnnxNode *n, const OnnxList *l)
+{
+    Onnx *o = n->in;
+    bool is_table = l->rank == 2;
+    Dim size[2] = {DIM(is_table ? l->n / (l->columns ? l->columns : 1) : l->n), DIM(l->columns)};
+    OnnxConst c = {.type = type_tensor(o->program, l->dtype, l->rank, size)};
+    size_t bytes = etc_dtype_size((int)l->dtype);
+    uint8_t *data = arena_bytes(o->program->arena, (size_t)l->n * bytes + 1);
+    c.n_bytes = type_bytes(c.type);
+    for (int i = 0; i < l->n; i++) {
+        float narrow = l->number ? (float)l->number[i] : 0;
+        uint16_t half = l->dtype == ETC_F16 ? half_of(narrow) : bfloat_of(narrow);
+        const void *from = !l->number ? (const void *)&l->dim[i].value
+                           : l->dtype == ETC_F64 ? (const void *)&l->number[i]
+                           : bytes == sizeof half ? (const void *)&half
+                                                 : (const void *)&narrow;
+        memcpy(data + (size_t)i * bytes, from, bytes);
+    }
+    c.data = data;
+    return onnx_const_value(o, "sizes", &c);
+}
+
+/* Returns a list as a tensor.  If it has symbolic sizes, `full` makes a tensor of each number, and
+ * these are concatenated. */
+Value *on_list_value(OnnxNode *n, const OnnxList *l)
+{
+    if (is_closed(l))
+        return closed_value(n, l);
+    if (l->rank > 1) {
+        onnx_unsupported(n, "reads a table of symbolic sizes as a tensor");
+        return NULL;
+    }
+    Value **part = NEW(n->in->tmp, Value *, l->n);
+    Dim one = DIM(1);
+    for (int i = 0; i < l->n; i++) {
+        part[i] = ON_BUILD(n, OP_FULL, "Ddt", l->rank, &one, l->dim[i], l->dtype);
+        if (!part[i])
+            return NULL;
+    }
+    return l->n == 1 ? part[0] : ON_BUILD(n, OP_CAT, "Vi", l->n, part, (int64_t)0);
+}
+
 Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v)
 {
     if (v->sequence || v->is_none)
@@ -76,7 +135,7 @@ Value *on_tensor(OnnxNode *n, const char *name, OnnxValue *v)
     else if (!v->value && v->constant)
         v->value = onnx_const_value(n->in, name, v->constant);
     else if (!v->value && v->list)
-        v->value = onnx_list_value(n, v->list);
+        v->value = on_list_value(n, v->list);
     n->failed = n->failed || !v->value;
     return v->value;
 }
@@ -154,12 +213,31 @@ bool on_wants(const OnnxNode *n, int i)
 
 /* -- attributes -------------------------------------------------------------------------------- */
 
+/* Returns the attribute of the call that an attribute of a function's node refers to.  NULL: it is
+ * absent, or an error was reported. */
+static const Onnx__Attribute *referred(OnnxNode *n, const Onnx__Attribute *a)
+{
+    const OnnxScope *s = caller_of(n->scope);
+    const char *name = onnx_text(n->in, a->ref_attr_name);
+    if (!s || !name) {
+        onnx_wrong(n, "refers to an attribute of a function, but is not in a function");
+        return NULL;
+    }
+    const Onnx__Attribute *given = on_attribute(s->call, name);
+    for (size_t i = 0; !given && i < s->function->n_attribute_proto; i++) {
+        const Onnx__Attribute *d = s->function->attribute_proto[i];
+        if (d->name.len == a->ref_attr_name.len && !memcmp(d->name.data, a->ref_attr_name.data, d->name.len))
+            given = d;
+    }
+    return given;
+}
+
 const Onnx__Attribute *on_attribute(OnnxNode *n, const char *name)
 {
     for (size_t i = 0; i < n->node->n_attribute; i++) {
         const Onnx__Attribute *a = n->node->attribute[i];
         if (a->name.len == strlen(name) && !memcmp(a->name.data, name, a->name.len))
-            return a->ref_attr_name.len ? onnx_referred(n, a) : a;
+            return a->ref_attr_name.len ? referred(n, a) : a;
     }
     return NULL;
 }

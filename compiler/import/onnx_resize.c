@@ -100,7 +100,7 @@ static Value *picked(OnnxNode *n, Value *x, int axis, Axis a, const Sampling *s)
         int64_t k = nearest(s, a, source(s, a, i));
         at->dim[i] = DIM(k < 0 ? 0 : k >= a.in ? a.in - 1 : k);
     }
-    Value *index = onnx_list_value(n, at);
+    Value *index = on_list_value(n, at);
     return index ? ON_BUILD(n, OP_INDEX_SELECT, "viv", x, (int64_t)axis, index) : NULL;
 }
 
@@ -127,7 +127,7 @@ static Value *extrapolated(OnnxNode *n, Value *y, int axis, Axis a, const Sampli
         return y;
     for (int i = 0; i < y->type.rank; i++)
         dim[i] = DIM(i == axis ? a.out : 1);
-    Value *outside = on_view(n, onnx_list_value(n, l), y->type.rank, dim);
+    Value *outside = on_view(n, on_list_value(n, l), y->type.rank, dim);
     return on_where(n, outside, on_number(n, s->outside, y->type.dtype), y);
 }
 

@@ -10,31 +10,6 @@
 enum { SCHEMA_MAJOR = 8 };
 static const char old_program[] = "serialized_exported_program.json"; /* until torch 2.7 */
 
-bool pt2_malformed(Pt2 *p, const Json *object, const char *key, const char *want)
-{
-    return diag_error(p->diag, (Loc){.file = p->doc.file}, "'%s' of %s is not %s", key,
-                      json_path(&p->doc, object, p->tmp), want);
-}
-
-bool pt2_is_name(const char *s)
-{
-    return text_is_name(s, '_');
-}
-
-const char *pt2_unique(Pt2 *p, const char *name, void *item)
-{
-    Arena *a = p->program->arena;
-    name = arena_str(a, name, strlen(name));
-    TableItem *taken = table_at_text(&p->taken, name);
-    for (int i = 1; taken->ptr; i++) {
-        name = i > 1 ? arena_numbered(a, name, ".", i) /* first by the method, if of another */
-                     : arena_printf(a, "%s.%s", p->as ? p->as : p->method, name);
-        taken = table_at_text(&p->taken, name);
-    }
-    taken->ptr = item;
-    return name;
-}
-
 /* -- symbols ----------------------------------------------------------------------------- */
 
 /* Reads an end of a range.  It has no bound if it is null, or one of the large numbers that
@@ -63,19 +38,6 @@ static bool read_range(Pt2 *p, const JsonIter *it, int64_t *lo, int64_t *hi)
         return false;
     return *lo <= *hi || diag_error(p->diag, p->loc, "the range of '%s' is empty: %lld..%lld",
                                     it->key ? it->key : "", (long long)*lo, (long long)*hi);
-}
-
-static Symbol *make_symbol(Pt2 *p, SizeName *n)
-{
-    n->symbol = program_symbol(p->program, NULL, n->lo, n->hi);
-    n->symbol->name = pt2_unique(p, n->text, n->symbol);
-    return n->symbol;
-}
-
-const Symbol *pt2_symbol(Pt2 *p, const char *name)
-{
-    SizeName *n = table_find_text(&p->symbols, name);
-    return !n || n->symbol ? (n ? n->symbol : NULL) : make_symbol(p, n);
 }
 
 /* Returns whether a symbol is unbacked: "u0" or, for a float, "zuf0".  No input defines it. */
@@ -121,8 +83,8 @@ static bool read_symbols(Pt2 *p)
         json_find(json_get(p->doc.root, "graph_module"), "expr_str", mark_named, p);
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
         SizeName *n = it.key ? table_find_text(&p->symbols, it.key) : NULL;
-        if (n && n->is_named && !n->symbol && !is_unbacked(it.key))
-            make_symbol(p, n);
+        if (n && n->is_named && !is_unbacked(it.key))
+            pt2_symbol(p, it.key);
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
         if (it.key && !is_symbol(it.key) && read_range(p, &it, &lo, &hi))
@@ -195,24 +157,6 @@ static bool read_methods(Pt2 *p)
 }
 
 /* -- format ------------------------------------------------------------------------------ */
-
-bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional)
-{
-    uint8_t *data;
-    size_t n;
-    if (!archive_has(z, member))
-        return is_optional ||
-               diag_error(p->diag, p->loc,
-                          "contains no %s: not written by torch.export.save of torch 2.5 or later",
-                          member);
-    if (!archive_read(z, member, &data, &n))
-        return false;
-    while (n && isspace(data[n - 1]))
-        n--;
-    return (n == strlen(want) && !memcmp(data, want, n)) ||
-           diag_unsupported(p->diag, p->loc, "%s is '%.*s', expected '%s'", member,
-                            n < 20 ? (int)n : 20, (const char *)data, want);
-}
 
 /* Checks that the archive is a .pt2 of a supported version.  A folder may lack the files that say
  * so, because somebody may have unpacked only the models. */

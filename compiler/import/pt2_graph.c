@@ -1,7 +1,5 @@
-/* pt2_graph.c -- graphs of a model.json: names, inputs, nodes, outputs, nested graphs.
- *
- * Each graph has tables of its names.  A parameter, buffer or constant becomes a state when the
- * first node reads it.  Those that nobody reads are dropped, and their bytes are never touched. */
+/* pt2_graph.c -- graphs of a model.json: inputs, nodes, outputs, nested graphs.  Each graph has tables
+ * of its names. */
 #include "compiler/import/internal.h"
 #include <string.h>
 
@@ -51,97 +49,21 @@ static bool open_scope(Scope *s, const Json *graph)
     return add_names(s, json_get(graph, "sym_float_values"), NAME_FLOAT) && ok;
 }
 
-Name *pt2_name(Scope *s, Loc loc, const char *text)
-{
-    Name *n = table_find_text(&s->names, text);
-    if (!n)
-        diag_error(s->in->diag, loc, "the value '%.60s' is nowhere described", text);
-    return n;
-}
-
-const char *pt2_value_name(Scope *s, const char *text)
-{
-    Arena *a = s->in->program->arena;
-    if (*s->prefix)
-        return arena_join(a, s->prefix, text);
-    /* Sizes and values share one name space of the textual IR.  No name of torch has a '.'. */
-    return arena_join(a, text, table_find_text(&s->in->symbols, text) ? "." : "");
-}
-
-bool pt2_define(Scope *s, Loc loc, const char *text, Value *v)
-{
-    Name *n = pt2_name(s, loc, text);
-    if (!n)
-        return false;
-    if (n->value || n->spec)
-        return diag_error(s->in->diag, loc, "the value '%s' is defined twice", text);
-    n->value = v;
-    return true;
-}
-
 /* -- states ------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *tag, *fqn;
-    StateKind kind;
-} state_row[] = {
+static const StateTag state_row[] = {
     {"parameter", "parameter_name", ST_PARAM},
     {"buffer", "buffer_name", ST_BUFFER},
     {"tensor_constant", "tensor_constant_name", ST_CONST},
 };
-enum { N_STATE_ROWS = sizeof state_row / sizeof *state_row };
 
-static int find_state_row(const char *tag)
+/* Returns the kind of state that an InputSpec of this tag describes; NULL: it describes none. */
+static const StateTag *find_state_tag(const char *tag)
 {
-    int row = 0;
-    while (row < N_STATE_ROWS && strcmp(state_row[row].tag, tag) != 0)
-        row++;
-    return row;
-}
-
-static Value *load_state(Scope *s, Loc loc, Name *n)
-{
-    Pt2 *p = s->in;
-    int row = find_state_row(n->kind);
-    const char *fqn = json_string(json_get(n->spec, state_row[row].fqn));
-    bool is_persistent = true;
-    Type type;
-    json_bool(json_get(n->spec, "persistent"), &is_persistent);
-    n->is_broken = true;
-    if (!fqn) {
-        pt2_malformed(p, n->spec, state_row[row].fqn, "a string");
-        return NULL;
-    }
-    if (!pt2_type(p, loc, n->text, n->meta, &type))
-        return NULL;
-    State *state = weights_state(
-        p, state_row[row].kind, state_row[row].kind == ST_CONST || !is_persistent, NULL, fqn, type);
-    if (!state)
-        return NULL;
-    n->is_broken = false;
-    state->name = pt2_unique(p, n->text, state);
-    return n->value = graph_state(s->graph, state);
-}
-
-Value *pt2_use(Scope *s, Loc loc, const Json *argument)
-{
-    const char *text = json_string(json_get(argument, "name"));
-    if (!text) {
-        pt2_malformed(s->in, argument, "name", "a string");
-        return NULL;
-    }
-    Name *n = pt2_name(s, loc, text);
-    if (!n || n->is_broken)
-        return NULL;
-    if (!n->value && n->spec)
-        return load_state(s, loc, n);
-    if (!n->value)
-        diag_error(s->in->diag, loc, "the value '%s' is used before it is defined", text);
-    if (!s->in->may_batch && pt2_is_batched(s->in, n->value)) {
-        pt2_refuse_batch(s->in, loc);
-        return NULL;
-    }
-    return n->value;
+    for (size_t i = 0; i < sizeof state_row / sizeof *state_row; i++)
+        if (!strcmp(state_row[i].tag, tag))
+            return &state_row[i];
+    return NULL;
 }
 
 /* -- inputs ------------------------------------------------------------------------------ */
@@ -183,7 +105,7 @@ static bool user_input(Scope *s, const Json *spec, int number)
     return pt2_number_input(s, tag, content, number);
 }
 
-static bool state_input(Scope *s, const char *tag, const Json *spec)
+static bool state_input(Scope *s, const StateTag *tag, const Json *spec)
 {
     Pt2 *p = s->in;
     const char *text = json_string(json_get(json_get(spec, "arg"), "name"));
@@ -195,7 +117,7 @@ static bool state_input(Scope *s, const char *tag, const Json *spec)
     if (n->spec || n->value || !n->meta)
         return diag_error(p->diag, p->loc, "the input '%s' is defined twice or no tensor", text);
     n->spec = spec;
-    n->kind = tag;
+    n->tag = tag;
     return true;
 }
 
@@ -220,8 +142,9 @@ static bool one_input(Scope *s, const Json *spec, int *n_user)
                           json_path(&p->doc, spec, p->tmp));
     if (!strcmp(tag, "user_input"))
         return user_input(s, content, (*n_user)++);
-    if (find_state_row(tag) < N_STATE_ROWS)
-        return state_input(s, tag, content);
+    const StateTag *state = find_state_tag(tag);
+    if (state)
+        return state_input(s, state, content);
     if (!strcmp(tag, "constant_input"))
         return constant_input(s, content, (*n_user)++);
     return diag_unsupported(p->diag, p->loc, "an input of kind '%s'", tag);
@@ -259,9 +182,8 @@ typedef struct Signature {
 static const char *state_key(Pt2 *p, const Json *spec, const Json **content)
 {
     const char *tag = json_tag(spec, content);
-    int row = tag ? find_state_row(tag) : N_STATE_ROWS;
-    const char *fqn = row < N_STATE_ROWS ? json_string(json_get(*content, state_row[row].fqn))
-                                         : NULL;
+    const StateTag *state = tag ? find_state_tag(tag) : NULL;
+    const char *fqn = state ? json_string(json_get(*content, state->fqn)) : NULL;
     return fqn ? arena_printf(p->tmp, "%s:%s", tag, fqn) : NULL;
 }
 
@@ -290,7 +212,7 @@ static Value *mutated(Scope *s, Signature *sig, const char *tag, const char *tar
     Name *n = find_state(s, sig, !strcmp(tag, "buffer_mutation") ? "buffer" : "parameter", target);
     if (!n)
         return NULL;
-    Value *v = n->value ? n->value : load_state(s, s->in->loc, n);
+    Value *v = n->value ? n->value : pt2_state(s, s->in->loc, n);
     if (v)
         v->state->kind = ST_MUTABLE;
     return v;
