@@ -206,29 +206,6 @@ ETC_INLINE void etc_fft_two(const float *x, float *y, const float *w, int64_t s,
     }
 }
 
-ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p, int64_t s,
-                             int64_t far, int64_t re, int turns)
-{
-    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES;
-    const float *w1 = w + (2 * p * s), *w2 = w + (4 * p * s), *w3 = w + (6 * p * s);
-    const EtcF c1 = etc_splat(w1[0]), t1 = etc_splat(w1[1]), c2 = etc_splat(w2[0]),
-               t2 = etc_splat(w2[1]), c3 = etc_splat(w3[0]), t3 = etc_splat(w3[1]);
-    for (int64_t q = 0; q < s; q++) {
-        const float *a = x + (q * z), *b = a + (far * z), *c = b + (far * z), *d = c + (far * z);
-        const EtcF ar = etc_loadu(a + re), ai = etc_loadu(a + im);
-        const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
-        const EtcF cr = etc_loadu(c + re), ci = etc_loadu(c + im);
-        const EtcF dr = etc_loadu(d + re), di = etc_loadu(d + im);
-        const EtcF er = ar + cr, ei = ai + ci, fr = ar - cr, fi = ai - ci;
-        const EtcF gr = br + dr, gi = bi + di, hr = bi - di, hi = dr - br; /* -i (b - d) */
-        float *to = y + (q * z);
-        etc_fft_put(to, er + gr, ei + gi, c1, t1, re, 0);
-        etc_fft_put(to + (s * z), fr + hr, fi + hi, c1, t1, re, turns);
-        etc_fft_put(to + (2 * s * z), er - gr, ei - gi, c2, t2, re, turns);
-        etc_fft_put(to + (3 * s * z), fr - hr, fi - hi, c3, t3, re, turns);
-    }
-}
-
 /* Replaces four complex numbers by their transform.  v has real and imaginary parts in turn. */
 ETC_INLINE void etc_fft_quarter(EtcF *v)
 {
@@ -242,6 +219,27 @@ ETC_INLINE void etc_fft_quarter(EtcF *v)
     v[5] = ei - gi;
     v[6] = fr - hr;
     v[7] = fi - hi;
+}
+
+ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p, int64_t s,
+                             int64_t far, int64_t re, int turns)
+{
+    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES;
+    for (int64_t q = 0; q < s; q++) {
+        EtcF v[8];
+        ETC_UNROLL
+        for (int32_t k = 0; k < 4; k++) {
+            v[2 * k] = etc_loadu(x + ((q + (k * far)) * z) + re);
+            v[(2 * k) + 1] = etc_loadu(x + ((q + (k * far)) * z) + im);
+        }
+        etc_fft_quarter(v);
+        ETC_UNROLL
+        for (int32_t j = 0; j < 4; j++) {
+            const float *t = w + (2 * j * p * s);
+            etc_fft_put(y + ((q + (j * s)) * z), v[2 * j], v[(2 * j) + 1], etc_splat(t[0]),
+                        etc_splat(t[1]), re, (j > 0) && (turns != 0));
+        }
+    }
 }
 
 /* The even results are the transform of the sums of elements k and k + 4, the odd ones that of
