@@ -327,7 +327,7 @@ ETC_INLINE void etc_mcu_pick(const uint16_t *places, const EtcMcuPixel *from, in
 
 /* -- channels of a panel ----------------------------------------------------------------------- */
 
-/* What the code of a loop over channels moves to the stack, because it has no register left. */
+/* A loop over channels has no register left for these, so its code keeps them on the stack. */
 typedef struct EtcMcuTiles {
     int32_t plane, zero;
     int8_t *y;
