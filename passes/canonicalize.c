@@ -245,7 +245,8 @@ static Value *select_of(Rewrite *r, Node *n, const Node *def)
     Type x = n->out[0]->type;
     if (!def || !slice_read(def, &s) || s.start.expr || s.x->type.rank != x.rank + 1 ||
         !dim_is_one(def->out[0]->type.dim[s.axis]) || !dims_equal(s.x->type.dim, x.dim, s.axis) ||
-        !dims_equal(s.x->type.dim + s.axis + 1, x.dim + s.axis, x.rank - s.axis))
+        (s.axis < x.rank &&
+         !dims_equal(s.x->type.dim + s.axis + 1, x.dim + s.axis, x.rank - s.axis)))
         return NULL;
     return select_build(r->g, n, n->loc, s.x, s.axis, s.start, r->d);
 }
