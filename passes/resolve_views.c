@@ -266,7 +266,7 @@ static bool resolve(Resolve *s, Node *n)
     case OP_RESHAPE_AS:
     case OP_RAVEL:
     case OP_FLATTEN:
-        return reshape(s, n);
+        return takes_tensor(s, n) && reshape(s, n);
     case OP_AS_STRIDED:
         return takes_tensor(s, n) && as_strided(s, n);
     case OP_RESIZE_:
