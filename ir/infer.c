@@ -662,11 +662,23 @@ bool op_is_given(OpId op)
     return op_infer(op) == infer_given;
 }
 
+/* Returns whether each argument that the schema marks as written is a tensor. */
+static bool writes_tensors(const Node *n, Diag *d)
+{
+    const Schema *s = node_schema(n);
+    bool ok = true;
+    for (int i = 0; i < s->n_args; i++) {
+        Type t;
+        ok = (!s->arg[i].mutates || s->arg[i].is_list || get_tensor_at(n, i, &t, d)) && ok;
+    }
+    return ok;
+}
+
 /* The types are those of the file.  Inputs and results of the node's graphs must agree with
  * them. */
 bool infer_given(const Node *n, Type *out, Diag *d)
 {
-    bool ok = true;
+    bool ok = n->custom || writes_tensors(n, d);
     if (n->op == OP_COND && !is_decided(n, "pred", arg_value(n, "pred"), d))
         return false;
     for (const Graph *g = NULL; (g = region_next(n, g));)

@@ -336,6 +336,14 @@ Test(infer, attention_wants_masks_and_heads_that_fit)
                    "value has size 2, expected 3 of key's batch");
 }
 
+Test(infer, no_operator_writes_a_number)
+{
+    expect_refusal("%k = aten.sym_size.int(%x, 0) : int(%n) %y, %a, %b, %c = "
+                   "aten._batch_norm_with_update.default(%x, none, none, %k, %k, 0.1, 1e-05) : "
+                   "f32[%n,4], f32[4], f32[4], f32[4] return %y",
+                   "running_mean is not a tensor");
+}
+
 Test(infer, a_group_norm_has_no_number_as_bias)
 {
     expect_refusal("%y = aten.group_norm.default(%x, 2, none, 0, 1e-05, true) : f32[%n,4] return %y",
