@@ -240,14 +240,14 @@ WRONG = {  # bytes, a part of the message, the exit code
              + data(8, "w")]), "neither 0 nor 1", 1),
     "block": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2**40)], (1, 4, 2, 2)), "expects [n, c, h, w]", 1),
 }
+RIGHT["external"] = (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", length="12")]), X,
+                     lambda x: x + f32(3), [])
 
 
 def files(folder):
     with open(f"{folder}/w.bin", "wb") as f:
         f.write(f32(3).tobytes())
     os.symlink(f"{folder}/w.bin", f"{folder}/link.bin")
-    RIGHT["external"] = (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", length="12")]), X,
-                         lambda x: x + f32(3), [])
 
 
 def limited():
