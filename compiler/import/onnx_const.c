@@ -88,6 +88,14 @@ static bool decimal(ProtobufCBinaryData text, int64_t *out)
     return text.len > 0;
 }
 
+/* Returns a path without "./" at its front, which some exporters write. */
+static const char *from_here(const char *path)
+{
+    while (!strncmp(path, "./", 2))
+        path += 2;
+    return path;
+}
+
 /* Returns whether a path has only names between slashes, so that it leads downwards. */
 static bool leads_down(const char *path)
 {
@@ -100,15 +108,16 @@ static bool leads_down(const char *path)
     }
 }
 
-static const External *external_file(Onnx *o, Loc loc, const char *name)
+static const External *external_file(Onnx *o, Loc loc, const char *written)
 {
+    const char *name = from_here(written);
     TableItem *known = table_at_copy(&o->externals, name, strlen(name));
     if (known->ptr)
         return known->ptr;
     if (strchr(name, '\\') || !leads_down(name)) {
         diag_error(o->diag, loc,
                    "the external data are in '%s', expected a path beneath the model's folder",
-                   name);
+                   written);
         return NULL;
     }
     const char *path = arena_join(o->program->arena, o->folder.path, name);

@@ -212,7 +212,7 @@ WRONG = {  # bytes, a part of the message, the exit code
                 "expected a path beneath the model's folder", 1),
     "absolute": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "/etc/passwd")]),
                  "expected a path beneath the model's folder", 1),
-    "here": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "./w.bin")]), "expected a path beneath the model's folder", 1),
+    "inner": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "a/./w.bin")]), "expected a path beneath the model's folder", 1),
     "no_name": (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "a//w.bin")]), "expected a path beneath the model's folder", 1),
     "two_fields": (simple([node("Add", ["x", "w"], ["y"])], constants=[tensor("w", B[:3]) + data(4, bytes(12))]), "has both bytes and numbers", 1),
     "wide_half": (simple([node("Cast", ["w"], ["y"], to=1)], constants=[number(1, 1) + number(2, 10) + number(5, 2**16) + data(8, "w")]),
@@ -240,8 +240,9 @@ WRONG = {  # bytes, a part of the message, the exit code
              + data(8, "w")]), "neither 0 nor 1", 1),
     "block": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2**40)], (1, 4, 2, 2)), "expects [n, c, h, w]", 1),
 }
-RIGHT["external"] = (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], "w.bin", length="12")]), X,
-                     lambda x: x + f32(3), [])
+for name, place in (("external", "w.bin"), ("here", "./w.bin")):
+    RIGHT[name] = (simple([node("Add", ["x", "w"], ["y"])], constants=[external("w", [3], place, length="12")]), X,
+                   lambda x: x + f32(3), [])
 
 
 def files(folder):
