@@ -31,7 +31,7 @@ import numpy as np
 import peers
 
 FLOWS = ["etc", "c", "pt2e", "pt2e.pte", "nncf", "ort", "ov"]
-# What --speed times: a name, the end of its file, and the engine of peers.py that runs it.
+# --speed times these files: a name, the end of its file, and the engine of peers.py that runs it.
 TIMED = [("official", ".official.pte", "official"), ("etc", ".etc.pte", "etc"), ("float", ".float.pte", "etc"),
          ("c", ".so", "c"), ("ort", ".qdq.onnx", "onnxruntime"), ("ov", ".qdq.onnx", "openvino")]
 MODELS = ["mobilenetv2", "mobilenetv3_small", "resnet18", "vit_tiny"]

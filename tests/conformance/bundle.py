@@ -65,7 +65,7 @@ def read(data, outputs, pte):
 
 
 def verify(data):
-    """Which calls the verifier finds wrong."""
+    """Returns the calls that the verifier finds wrong."""
     from executorch.extension.pybindings import _portable_lib
     module, wrong = _portable_lib._load_bundled_program_from_buffer(data), []
     for k in range(CALLS):

@@ -161,7 +161,7 @@ def tell_refused(rows, part, found, at):
 
 
 def stored(path, kind):
-    """What a file of Debian's holds: a tensor, a list or an optional; bfloat16 lies there as uint16."""
+    """Returns the contents of a file of Debian's: a tensor, a list or an optional; bfloat16 lies there as uint16."""
     read = {"sequence_type": (onnx.SequenceProto, numpy_helper.to_list), "optional_type": (onnx.OptionalProto, numpy_helper.to_optional)}
     proto, give = read.get(kind.WhichOneof("value"), (onnx.TensorProto, lambda t: t))
     value = proto()
@@ -201,7 +201,7 @@ def network_cases(folder):
 
 def run(etc, cases, work, parts_of):
     """(case, results) of each; parts_of gives the ways for the number of a case."""
-    # What is a parameter of an operator is one of the operators that it expands to.
+    # The parameters of an operator are also parameters of the model that it expands to.
     known = {f"{c.name}_expanded": parameters(c.model) for c in cases}
     tasks = [(etc, c, f"{work}/{c.name}", known.get(c.name, frozenset()), parts_of(i)) for i, c in enumerate(cases)]
     with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -82,8 +82,8 @@ def run(model, folder, *program):
 
 
 def step(recipe, floats, outputs):
-    """What one integer more or less makes of an output: the least distance of two static ones, as they stand for
-    integers themselves; where ranges are found per call, a part in 255 of what outputs span."""
+    """Returns how much an output changes if its integer changes by one.  Static outputs stand for integers, so it is
+    their least distance.  If ranges are found per call, it is a part in 255 of the span of the outputs."""
     return np.diff(np.unique(outputs)).min() if recipe == "int8" else np.ptp(floats) / 255
 
 

@@ -255,7 +255,7 @@ def inputs_and_outputs_may_be_the_callers():
 
 
 def calls_of(m, operators):
-    """Which of the operator names the file holds."""
+    """Returns those of the operator names that the file holds."""
     return [o for o in operators if o.encode() + b"\0" in m.bytes]
 
 

@@ -2179,7 +2179,7 @@ def pools_to_no_element(x, k):
 
 @model(rnd(2, 3, 6, 6))
 class scaled_products_that_are_read_twice(nn.Module):
-    """What a norm or a factor gives is read by a further factor or term, and by others."""
+    """A further factor or term, and other nodes, read the result of a norm or a factor."""
     def __init__(self):
         super().__init__()
         self.a, self.b, self.c = nn.Conv2d(3, 4, 1, bias=False), nn.Conv2d(3, 4, 3), nn.Linear(6, 5)

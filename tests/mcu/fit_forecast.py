@@ -158,7 +158,7 @@ def record(name, to):
 
 
 def layers_of(rig, name, core, folder):
-    """What `etc bench` says of each layer, and the instructions that QEMU counted for it."""
+    """Returns the forecast of `etc bench` for each layer, and the instructions that QEMU counted for it."""
     to = rig.emit(name, core)
     source = os.path.join(to, "model.c")
     text = open(source).read()
