@@ -118,6 +118,9 @@ Test(eval, numbers_stand_where_tensors_may)
                false, WANT(6, 9, 12, 15));
     expect_out(CORE("method @f(%x: i64[3]) { %a = aten.div.Tensor(%x, 2) : f32[3] return %a }"),
                false, WANT(0.5f, 1, 1.5f));
+    expect_out(CORE("method @f(%x: f32[2]) { %k = etc.constant(1e+20) : float "
+                    "%a = aten.mul.Scalar(%x, %k) : f32[2] return %a }"),
+               false, WANT(1e20f, 2e20f));
     expect_out(CORE("method @f(%x: f32[3]) { %a = aten.lt.Tensor(%x, 3) : bool[3] "
                     "%b = aten.gt.Tensor(%x, 1.5) : bool[3] "
                     "%c = aten.add.Tensor(%x, %a, 1) : f32[3] %d = aten.add.Tensor(%c, %b, 1) : f32[3] return %d }"),
