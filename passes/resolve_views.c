@@ -237,10 +237,15 @@ static bool writes_sizes(const Node *n)
     return op_mutates(n->op) && twin != OP_NONE && op_info[twin].flags & VIEW;
 }
 
-/* Reports a number in the place of the tensor, for operators whose types come from the file. */
+/* Checks what inference leaves open where types come from the file: self is a tensor, not a number,
+ * and has the dtype of the result. */
 static bool takes_tensor(Resolve *s, const Node *n)
 {
-    return arg_value(n, "self") || diag_error(s->r.d, n->loc, "self is a number, expected a tensor");
+    const Value *x = arg_value(n, "self");
+    if (!x)
+        return diag_error(s->r.d, n->loc, "self is a number, expected a tensor");
+    return x->type.dtype == n->out[0]->type.dtype ||
+           diag_error(s->r.d, n->loc, "its result is recorded with another dtype than self has");
 }
 
 static bool resolve(Resolve *s, Node *n)
