@@ -68,6 +68,7 @@ struct Session {
     const bool *lacks; /* by OpId: this runtime has no kernel for it; NULL: it has all kernels */
     struct PartitionReport *partition; /* result: the decisions; NULL before pass partition */
     struct QuantJob *quant;            /* the job of pass quantize; NULL: there is none */
+    bool borrows_inputs; /* --borrow-inputs: the .pte reads inputs in the caller's memory */
     bool shares_io;      /* --share-io: inputs and outputs of the C lie in its arena */
     MemoryBanks ram;     /* pool k + 1 of a plan is ram.item[k]; none: there is one pool */
     MemoryBanks rom;     /* banks for constants of the C */

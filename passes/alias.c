@@ -132,16 +132,24 @@ static bool copy_updates(Graph *g, Arena *tmp, Diag *d)
     return true;
 }
 
+/* Makes views executorch_prim.et_view whose sizes, or whose input's place, are known only at run
+ * time. */
 static void run_time_views(Graph *g, Arena *tmp)
 {
+    bool *borrowed = borrowed_inputs(g, tmp);
     bool *is_out = NEW(tmp, bool, g->n_values + 1);
     for (int i = 0; i < g->n_out; i++)
         is_out[g->out[i]->index] = true;
-    for (Node *n = g->first; n; n = n->next)
-        if (n->op == OP_VIEW && !is_out[n->out[0]->index] && !arg_value(n, "self")->state &&
-            view_keeps_bounds(n) &&
-            !(type_is_static(n->out[0]->type) && type_is_static(arg_value(n, "self")->type)))
+    for (Node *n = g->first; n; n = n->next) {
+        const Value *x = n->op == OP_VIEW ? arg_value(n, "self") : NULL;
+        if (!x || x->state || !view_keeps_bounds(n))
+            continue;
+        bool *is_lent = &borrowed[n->out[0]->index];
+        *is_lent = borrowed[x->index];
+        if (*is_lent || (!is_out[n->out[0]->index] &&
+                         !(type_is_static(n->out[0]->type) && type_is_static(x->type))))
             node_set_op(n, OP_ET_VIEW);
+    }
 }
 
 bool pass_alias(Graph *g, Arena *tmp, Diag *d)

@@ -17,6 +17,7 @@ typedef struct Sets { /* arrays by value index, those of sets by root */
     int *last;        /* last read of any value of the set */
     bool *pinned;     /* inputs and states that a call changes */
     bool *is_in, *is_out;
+    bool *borrowed;   /* inputs that stay in the caller's memory */
     bool *is_part;    /* a concat reads it whose operands may lie in its result */
     const Value **updates; /* the state that the value is the update of, where it may lie there */
     bool *has_out;    /* sets: an output is among them */
@@ -73,6 +74,39 @@ static bool is_tensor(const Value *v)
     return v->type.rank != SCALAR && !v->type.is_none;
 }
 
+/* Returns whether n needs its operands in the plan: its nested graphs take over their places, or it
+ * keeps bytes of another dtype, for which there is no kernel. */
+static bool needs_places(const Node *n)
+{
+    return region_next(n, NULL) || (node_keeps_bytes(n) && !node_is_view(n));
+}
+
+/* Notes that the operands of n, or those that they are views of, are not borrowed. */
+static void not_borrowed(const Node *n, bool *borrowed)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        const Value *v = n->in[i];
+        while (v->def && op_info[v->def->op].flags & VIEW && first_operand(v->def))
+            v = first_operand(v->def);
+        borrowed[v->index] = false;
+    }
+}
+
+bool *borrowed_inputs(const Graph *g, Arena *tmp)
+{
+    const Session *s = g->program->session;
+    bool *borrowed = NEW(tmp, bool, g->n_values + 1);
+    if (!s->borrows_inputs || !graph_owns_io(g))
+        return borrowed;
+    const bool *pinned = pinned_values(g, tmp);
+    for (int i = 0; i < g->n_in; i++)
+        borrowed[g->in[i]->index] = is_tensor(g->in[i]) && !pinned[g->in[i]->index];
+    for (const Node *n = g->first; n; n = n->next)
+        if (needs_places(n))
+            not_borrowed(n, borrowed);
+    return borrowed;
+}
+
 /* -- views --------------------------------------------------------------------------------- */
 
 /* Sets *offset to the first byte of a slice or select in its input.  Returns false if it is not one
@@ -102,13 +136,18 @@ bool view_keeps_bounds(const Node *n)
     return type_bytes(first_operand(n)->type) == type_bytes(n->out[0]->type);
 }
 
+static bool is_run_time_view(const Node *n)
+{
+    return n->op == OP_ET_VIEW;
+}
+
 /* Returns whether the bytes of the node's result are a run of its input's, which begins at
  * *offset. */
 static bool is_view(const Node *n, int64_t *offset)
 {
     bool fixed = type_is_static(n->out[0]->type) && type_is_static(first_operand(n)->type);
     *offset = 0;
-    if (n->op == OP_ET_VIEW)
+    if (is_run_time_view(n))
         return true;
     if (node_is_view(n))
         return (fixed || !n->graph->program->session->tail->views_when_run) && view_keeps_bounds(n);
@@ -131,12 +170,13 @@ static bool fits_caller(Sets *s, int root, const Value *v, int64_t offset)
 }
 
 /* Returns whether the result of a view may share the bytes of its input.  Constants have no place
- * that it could share. */
+ * that it could share.  Only at run time it is known where a borrowed input lies. */
 static bool may_view(Sets *s, const Node *n, int64_t offset)
 {
     int root = root_of(s, first_operand(n));
     const State *state = s->value[root]->state;
     return is_tensor(first_operand(n)) && (!state || state->kind == ST_MUTABLE) &&
+           (!s->borrowed[root] || is_run_time_view(n)) &&
            fits_caller(s, root, n->out[0], offset + offset_of(s, first_operand(n)));
 }
 
@@ -224,8 +264,8 @@ static const Value *dying_operand(Sets *s, const Node *n, int time)
         int root = root_of(s, x);
         if (s->last[root] != time || !may_overlay(s, n, i))
             continue;
-        bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->is_out[y->index] ||
-                                        s->is_part[y->index]);
+        bool kept = s->is_in[root] && (!graph_owns_io(s->g) || s->borrowed[root] ||
+                                        s->is_out[y->index] || s->is_part[y->index]);
         if (s->pinned[root] || s->value[root]->state || kept ||
             !fits_caller(s, root, y, offset_of(s, x)))
             continue;
@@ -407,7 +447,7 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     Sets s = {.g = g, .parent = NEW(tmp, int, n), .shift = NEW(tmp, int64_t, n),
               .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
               .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
-              .is_out = NEW(tmp, bool, n), .is_part = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .borrowed = borrowed_inputs(g, tmp), .is_part = NEW(tmp, bool, n),
               .updates = NEW(tmp, const Value *, n), .has_out = NEW(tmp, bool, n),
               .has_offset = NEW(tmp, bool, n)};
     int time = 0;

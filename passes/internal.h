@@ -172,6 +172,9 @@ bool graph_owns_io(const Graph *g);
 bool view_keeps_bounds(const Node *n); /* its result never takes more bytes than its operand */
 /* Returns whether, by row and types, result 0 may be written over the operand in[slot]. */
 bool node_may_overlay(const Node *n, int slot);
+/* Returns, by index, which inputs of a .pte's method stay in the caller's memory.  Those that a call
+ * writes, or branches, loops and views of other dtypes read, have a place in the plan all the same. */
+bool *borrowed_inputs(const Graph *g, Arena *tmp);
 bool *pinned_values(const Graph *g, Arena *tmp); /* by index: inputs and states that calls write */
 Blocks blocks_of(const Graph *g, AliasSets sets, Arena *tmp); /* those that get a place in a pool */
 Block block_make(int root, int start, int end, int64_t bytes, Arena *tmp); /* one part */

@@ -20,10 +20,13 @@ static void stretch(Part *p, int from, int to)
 
 /* Marks the values in memory of the caller: on the c tail, and in branches, these are inputs,
  * outputs and states. */
-static void mark_callers(const Graph *g, AliasSets a, bool *callers)
+static void mark_callers(const Graph *g, AliasSets a, bool *callers, Arena *tmp)
 {
     for (int i = 0; i < g->n_states; i++)
         callers[g->state[i]->index] = g->state[i]->state->kind != ST_MUTABLE;
+    const bool *borrowed = borrowed_inputs(g, tmp);
+    for (int i = 0; i < g->n_in; i++)
+        callers[g->in[i]->index] = borrowed[g->in[i]->index];
     if (graph_owns_io(g))
         return;
     for (int i = 0; i < g->n_states; i++)
@@ -253,7 +256,7 @@ Blocks blocks_of(const Graph *g, AliasSets a, Arena *tmp)
     Members m = members_of(g, a, live_values(g, a, value, tmp), tmp);
     Blocks b = {0};
     int time = 0;
-    mark_callers(g, a, callers);
+    mark_callers(g, a, callers, tmp);
     for (int i = 0; i < g->n_values; i++) {
         int n = m.first[i + 1] - m.first[i];
         if (!value[i] || !n || callers[i] || value[i]->type.rank == SCALAR ||

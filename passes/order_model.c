@@ -91,7 +91,8 @@ static bool may_take(const Build *b, const Value *x, const Value *y)
     bool is_part = root != y->index && root != b->a.root[x->index];
     for (int i = 0; i < b->count[x->index]; i++) {
         const Chunk *c = &b->m->chunk[b->chunk[b->first[x->index] + i]];
-        if (c->def < 0 && (!graph_owns_io(b->g) || b->is_out[y->index] || is_part))
+        if (c->def < 0 && (!graph_owns_io(b->g) || b->callers[b->a.root[x->index]] ||
+                           b->is_out[y->index] || is_part))
             return false;
         bytes += c->bytes;
     }
@@ -136,8 +137,9 @@ static void keep(Build *b, const Value *v)
 static void mark_callers(Build *b)
 {
     const Graph *g = b->g;
-    for (int i = 0; i < g->n_in && !graph_owns_io(g); i++)
-        b->callers[g->in[i]->index] = true;
+    const bool *borrowed = borrowed_inputs(g, b->tmp);
+    for (int i = 0; i < g->n_in; i++)
+        b->callers[g->in[i]->index] = !graph_owns_io(g) || borrowed[g->in[i]->index];
     for (int i = 0; i < g->n_out && !graph_owns_io(g); i++)
         b->callers[b->a.root[g->out[i]->index]] = true;
     for (int i = 0; i < g->n_out; i++)

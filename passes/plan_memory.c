@@ -2,9 +2,9 @@
  *
  * Stage edge or grouped, after order and alias; leaves planned.  Sizes count with their upper
  * bounds.  On the pte tail inputs, outputs, states and results share pool 1, as in files of the
- * official exporter; states come first, at the same offsets in every method.  On the c tail inputs,
- * outputs and states are memory of the caller, and the alias set of an output lies there.  If the
- * session has banks, each of them is a pool.
+ * official exporter; states come first, at the same offsets in every method.  Inputs that are
+ * borrowed are memory of the caller.  On the c tail inputs, outputs and states are, and the alias
+ * set of an output lies there.  If the session has banks, each of them is a pool.
  *
  * Branches of a cond are planned before the graph around them, as if that graph were their caller:
  * their operands and results have the places of the cond's.  All other values of both branches are
@@ -110,14 +110,16 @@ typedef struct Plan {
 } Plan;
 
 /* Sets the places of the roots that no packer places: states and memory of the caller. */
-static void place_fixed(const Graph *g, AliasSets a, Place *at)
+static void place_fixed(const Graph *g, AliasSets a, Place *at, Arena *tmp)
 {
+    const bool *borrowed = borrowed_inputs(g, tmp);
     for (int i = 0; i < g->n_states; i++)
         at[g->state[i]->index] = g->state[i]->state->place;
+    for (int i = 0; i < g->n_in; i++)
+        if (borrowed[g->in[i]->index] || (!graph_owns_io(g) && g->name))
+            at[g->in[i]->index] = (Place){POOL_IN, i};
     if (graph_owns_io(g) || !g->name)
         return;
-    for (int i = 0; i < g->n_in; i++)
-        at[g->in[i]->index] = (Place){POOL_IN, i};
     for (int i = 0; i < g->n_out; i++)
         at[a.root[g->out[i]->index]] = (Place){POOL_OUT, i};
 }
@@ -286,7 +288,7 @@ static void place_graph(const Plan *p, Place base, Arena *tmp)
     Place *branch_base = NEW(tmp, Place, p->n_branches + 1);
     int k = 0;
     assert(g->n_pools == 1 || !g->owner);
-    place_fixed(g, p->a, at);
+    place_fixed(g, p->a, at, tmp);
     if (g->owner)
         place_branch_io(g, p->a, at);
     for (int i = 0; i < p->b.n; i++)
