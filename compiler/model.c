@@ -565,12 +565,13 @@ Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Dia
     return to_quantize(o, known, NULL, a, d);
 }
 
-/* Tells the session what --io, --share-io, --target and --bank say.  is_choice() has checked the
- * value of --io. */
+/* Tells the session what --io, --share-io, --borrow-inputs, --target and --bank say.  is_choice()
+ * has checked the value of --io. */
 static bool set_interface(const Options *o, Session *s, Diag *d)
 {
     const Target *target = s->tail == &tail_c ? c_target(o) : NULL;
     s->has_io = o->io && strcmp(o->io, "float") != 0;
+    s->borrows_inputs = o->borrow_inputs;
     s->shares_io = s->tail == &tail_c && o->share_io;
     s->is_fixed_point = target && target->mcu;
     s->rounds_products = s->tail == &tail_c && o->math && !strcmp(o->math, "bf16");

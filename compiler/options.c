@@ -156,6 +156,8 @@ static const Flag flag_row[] = {
      "the same model with other weights, or a .safetensors"},
     {"bundle", 0, FLAG_TEXT, AT(bundle), COMPILE, is_bundle, "INPUTS[,OUTPUTS]",
      "write a .bpte: the .pte with sample inputs and expected outputs"},
+    {"borrow-inputs", 0, FLAG_BOOL, AT(borrow_inputs), COMPILE, any, NULL,
+     "read inputs where the caller has them, instead of copying them into planned memory"},
     {"refittable", 0, FLAG_BOOL, AT(refittable), COMPILE, any, NULL,
      "store in the file what `etc refit` needs"},
     {"data", 0, FLAG_IN, AT(data), READS | OWN, any, "FILE",

@@ -115,7 +115,7 @@ static void add_word(const Refit *r, Words *w, const char *word)
 static void add_flag(const Refit *r, Words *w, const char *flag, const Section *s)
 {
     const char *value = arena_str(r->arena, (const char *)s->data, s->n);
-    add_word(r, w, arena_printf(r->arena, "%s=%s", flag, value));
+    add_word(r, w, s->n ? arena_printf(r->arena, "%s=%s", flag, value) : flag);
 }
 
 static Words words_new(const Refit *r)

@@ -12,18 +12,19 @@
 #include "compiler/run.h"
 #include "compiler/etc_sources.h"
 
-/* The flags that a record may hold.  Their values are texts. */
+/* The flags that a record may hold.  Their values are texts; a flag without a value has none. */
 static const struct {
     const char *name;
-    size_t at; /* the offset in Options of a text, or of Strings */
-    bool is_list;
+    size_t at; /* the offset in Options of a text, of Strings or of a bool */
+    enum { ONE_TEXT, LIST_OF_TEXTS, NO_VALUE } value;
 } kept_flag[] = {
-    {"--dim", offsetof(Options, dims), true},
-    {"--backend", offsetof(Options, backend), false},
-    {"--delegate", offsetof(Options, delegate), false},
-    {"--objective", offsetof(Options, objective), false},
-    {"--io", offsetof(Options, io), false},
-    {"--target-runtime", offsetof(Options, target_runtime), false},
+    {"--dim", offsetof(Options, dims), LIST_OF_TEXTS},
+    {"--backend", offsetof(Options, backend), ONE_TEXT},
+    {"--delegate", offsetof(Options, delegate), ONE_TEXT},
+    {"--objective", offsetof(Options, objective), ONE_TEXT},
+    {"--io", offsetof(Options, io), ONE_TEXT},
+    {"--target-runtime", offsetof(Options, target_runtime), ONE_TEXT},
+    {"--borrow-inputs", offsetof(Options, borrow_inputs), NO_VALUE},
 };
 enum { N_KEPT = sizeof kept_flag / sizeof *kept_flag };
 
@@ -117,8 +118,10 @@ static void put_flags(FILE *f, const Options *o)
     for (int i = 0; i < N_KEPT; i++) {
         const void *at = (const char *)o + kept_flag[i].at;
         const Strings one = {(const char **)(uintptr_t)at, 1};
-        const Strings *all = kept_flag[i].is_list ? at : &one;
-        for (int k = 0; k < all->n; k++)
+        const Strings *all = kept_flag[i].value == LIST_OF_TEXTS ? at : &one;
+        if (kept_flag[i].value == NO_VALUE && *(const bool *)at)
+            put_text(f, kept_flag[i].name, "");
+        for (int k = 0; k < all->n && kept_flag[i].value != NO_VALUE; k++)
             if (all->item[k])
                 put_text(f, kept_flag[i].name, all->item[k]);
     }

@@ -53,6 +53,24 @@ Test(commands, run_gives_what_torch_gave)
     }
 }
 
+Test(commands, inputs_may_be_borrowed)
+{
+    for (size_t i = 0; i < sizeof model / sizeof *model; i++) {
+        char inputs[512] = "", line[1024];
+        inputs_of(i, inputs);
+        snprintf(line, sizeof line,
+                 "compile $DATA/%s/model.pt2 -o m.pte -q --borrow-inputs --dump-ir after:check_plan",
+                 model[i].name);
+        Result r = ok(line);
+        cr_expect(strstr(r.out, " at in:0"), "%s", r.out);
+        snprintf(line, sizeof line, "run m.pte %s --output-dir out -q", inputs);
+        ok(line);
+        expect_outputs(i, "out");
+        cr_expect_eq(sh("rm -r out").code, 0);
+    }
+    fails("emit-c $DATA/add/model.pt2 --borrow-inputs -o m.c", 2, "--borrow-inputs");
+}
+
 Test(commands, run_makes_several_calls)
 {
     ok("run $DATA/mlp_digits/model.pt2 --input $DATA/mlp_digits/input_0.npy "

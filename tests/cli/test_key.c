@@ -51,6 +51,7 @@ static const struct {
     {"labels", "--max-drop top1=0.5 --labels labels.npy",
      "--max-drop top1=0.5 --labels more.npy", true},
     {"bundle", "", "--bundle half.npy", true},
+    {"borrow-inputs", "", "--borrow-inputs", true},
     {"refittable", "", "--refittable", true},
     {"delegate", "--backend xnnpack", "--backend xnnpack --delegate all", true},
     {"require-delegated", "", "--require-delegated 10", true},

@@ -53,6 +53,7 @@ static const char *const flags[] = {
     "--recipe int8-weight",
     "--recipe int8-dynamic --backend xnnpack",
     "--recipe int4-group32",
+    "--borrow-inputs",
     "--recipe int4-group32 --backend xnnpack --delegate all",
 };
 
