@@ -14,9 +14,9 @@ Needs torch and executorch (`./dev conformance` brings them). Seventeen parts, o
                       --full of all models of the zoo
   variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
                       --delegate all in the official one and, where it was built, by etc-xnn; there
-                      without --full those of DELEGATED
+                      without --full those of DELEGATED; by etc run with --borrow-inputs
   dags                random models of dags.py, in the three runtimes, and with --backend xnnpack --delegate all in the
-                      official one; the same ones each time, with --full more
+                      official one, there with --borrow-inputs too; the same ones each time, with --full more
   samples             official .pte files run by `etc run`, outputs against the official runtime's
   quantized           quantized.py: accuracy of the digits models as integers, in four runs; silero.py: the
                       same of probabilities of speech
@@ -183,6 +183,9 @@ def variants(rows, args, zoo, out, text):
                                          ["--backend", "xnnpack", "--flags", "--delegate all --target-runtime 1.0"]))
     for runner in ("official", "lite", "c") if names else ():
         models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names))
+    if names:
+        models(rows, "v-borrow", names, check(args, zoo, os.path.join(out, "v-borrow"), args.etc, "lite", names,
+                                              ["--flags=--borrow-inputs"]))
     names = [n for n in names if args.full or n.startswith(tuple(DELEGATED))]
     for n in set(names) & NAN.keys():
         rows.add("skip", "v-xnnpack", n, NAN[n])
@@ -205,6 +208,8 @@ def dags(rows, args, zoo, out, text):
     for runner in ("official", "lite", "c") if names else ():
         models(rows, "d-" + runner, names, check(args, zoo, os.path.join(out, "d-" + runner), args.etc, runner, names))
     if names:
+        models(rows, "d-borrow", names, check(args, zoo, os.path.join(out, "d-borrow"), args.etc, "official", names,
+                                              ["--flags=--borrow-inputs"]))
         models(rows, "d-xnnpack", names, check(args, zoo, os.path.join(out, "d-xnnpack"), args.etc, "official", names,
                                                ["--backend", "xnnpack", "--flags", "--delegate all"]))
 
