@@ -75,8 +75,8 @@ typedef struct Options {
     Strings binds;                        /* INPUT=VALUE, for ONNX files */
     Strings banks;                        /* NAME=SIZE and attributes, for emit-c */
     Strings dims, inputs; /* inputs: files and "value:JSON"; NULL stands for --next */
-    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, share_io, borrow_inputs, freestanding, list, all,
-        simulate, fast_calibrate, write_baseline;
+    bool verify, check_ir, dry_run, depfile, json, quiet, verbose, main, share_io, borrow_inputs,
+        freestanding, list, all, simulate, fast_calibrate, write_baseline;
     bool refittable, is_refit; /* is_refit: `etc refit` compiles a record again */
     bool wants_key;            /* print the key of the command and do nothing else */
     const char *name;          /* of one model among several: NAME of --model NAME=FILE */

@@ -447,7 +447,8 @@ AliasSets alias_sets(const Graph *g, Arena *tmp)
     Sets s = {.g = g, .parent = NEW(tmp, int, n), .shift = NEW(tmp, int64_t, n),
               .value = graph_values(g, tmp), .last = NEW(tmp, int, n),
               .pinned = pinned_values(g, tmp), .is_in = NEW(tmp, bool, n),
-              .is_out = NEW(tmp, bool, n), .borrowed = borrowed_inputs(g, tmp), .is_part = NEW(tmp, bool, n),
+              .is_out = NEW(tmp, bool, n), .borrowed = borrowed_inputs(g, tmp),
+              .is_part = NEW(tmp, bool, n),
               .updates = NEW(tmp, const Value *, n), .has_out = NEW(tmp, bool, n),
               .has_offset = NEW(tmp, bool, n)};
     int time = 0;

@@ -18,7 +18,7 @@ static void stretch(Part *p, int from, int to)
     p->end = to > p->end ? to : p->end;
 }
 
-/* Marks the values in memory of the caller: on the c tail, and in branches, these are inputs,
+/* Marks the values in memory of the caller: borrowed inputs; on the c tail, and in branches, inputs,
  * outputs and states. */
 static void mark_callers(const Graph *g, AliasSets a, bool *callers, Arena *tmp)
 {
