@@ -662,14 +662,22 @@ bool op_is_given(OpId op)
     return op_infer(op) == infer_given;
 }
 
-/* Returns whether each argument that the schema marks as written is a tensor. */
-static bool writes_tensors(const Node *n, Diag *d)
+/* Returns whether torch lets a number stand for a tensor: `other` of arithmetic, `src` of copy. */
+static bool may_be_number(const SchemaArg *a)
+{
+    return strcmp(a->name, "other") == 0 || strcmp(a->name, "src") == 0;
+}
+
+/* Returns whether each argument that the schema calls a Tensor is one. */
+static bool takes_tensors(const Node *n, Diag *d)
 {
     const Schema *s = node_schema(n);
     bool ok = true;
     for (int i = 0; i < s->n_args; i++) {
+        const SchemaArg *a = &s->arg[i];
         Type t;
-        ok = (!s->arg[i].mutates || s->arg[i].is_list || get_tensor_at(n, i, &t, d)) && ok;
+        if (a->type == SCH_TENSOR && !a->is_list && !may_be_number(a))
+            ok = (a->is_optional ? get_optional_at(n, i, &t, d) : get_tensor_at(n, i, &t, d)) && ok;
     }
     return ok;
 }
@@ -678,7 +686,7 @@ static bool writes_tensors(const Node *n, Diag *d)
  * them. */
 bool infer_given(const Node *n, Type *out, Diag *d)
 {
-    bool ok = n->custom || writes_tensors(n, d);
+    bool ok = n->custom || takes_tensors(n, d);
     if (n->op == OP_COND && !is_decided(n, "pred", arg_value(n, "pred"), d))
         return false;
     for (const Graph *g = NULL; (g = region_next(n, g));)

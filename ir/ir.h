@@ -38,6 +38,9 @@ bool type_equal(Type a, Type b); /* compares dtype, rank and sizes, but not stri
  * bound, or the number overflows. */
 int64_t type_numel(Type t);
 int64_t type_bytes(Type t);
+/* Returns the bytes from the first element to the end of the last one, at the upper bounds of sizes
+ * and strides; INT64_MAX: there is no bound, a stride is negative, or it leaves 64 bits. */
+int64_t type_extent(Type t);
 Type type_tensor(Program *p, EtcDtype dtype, int rank, const Dim *dim); /* copies dim */
 Type type_size(Program *p, Dim d); /* the type of a SCALAR int whose value is d */
 void type_print(Type t, FILE *out);

@@ -47,6 +47,8 @@ static bool check_bytes(Value *const *v, int n, Loc loc, Diag *d)
     for (int i = 0; i < n; i++)
         if (type_bytes(v[i]->type) > INT64_MAX / 4)
             return diag_error(d, loc, "%%%s is too large for memory", v[i]->name);
+        else if (type_extent(v[i]->type) == INT64_MAX)
+            return diag_error(d, loc, "the strides of %%%s are negative or too large", v[i]->name);
     return true;
 }
 
