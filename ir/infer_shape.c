@@ -49,6 +49,15 @@ bool infer_view(const Node *n, Type *out, Diag *d)
            set_tensor(n, out, x.dtype, count, size, d);
 }
 
+/* The result lies where x lies, so the upper bounds of their sizes must agree as well. */
+bool infer_et_view(const Node *n, Type *out, Diag *d)
+{
+    Type x;
+    return get_tensor(n, "self", &x, d) && infer_view(n, out, d) &&
+           (type_bytes(x) == type_bytes(out[0]) ||
+            diag_error(d, n->loc, "its result has other bounds than self, in whose memory it lies"));
+}
+
 /* The number of bytes does not change, so the size of the last axis changes with the size of an
  * element. */
 bool infer_view_dtype(const Node *n, Type *out, Diag *d)

@@ -344,6 +344,12 @@ Test(infer, no_operator_writes_a_number)
                    "running_mean is not a tensor");
 }
 
+Test(infer, a_view_in_place_has_the_bounds_of_its_input)
+{
+    expect_refusal("%y = executorch_prim.et_view.default(%x, [12]) : f32[12] return %y",
+                   "its result has other bounds than self, in whose memory it lies");
+}
+
 Test(infer, a_group_norm_has_no_number_as_bias)
 {
     expect_refusal("%y = aten.group_norm.default(%x, 2, none, 0, 1e-05, true) : f32[%n,4] return %y",
