@@ -83,6 +83,12 @@ static bool has_mask(const Node *n)
     return (n->op == OP_INDEX_PUT || n->op == OP_INDEX_TENSOR) && indices_have_mask(n);
 }
 
+/* Returns whether windows of a convolution or pool have three axes, for which no kernel exists. */
+static bool has_depth(const Node *n)
+{
+    return op_info[n->op].access == ACCESS_WINDOW && first_operand(n)->type.rank == 5;
+}
+
 static bool is_narrow(EtcDtype t)
 {
     return t == ETC_F32 || dtype_is_half(t);
@@ -132,7 +138,7 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    if (has_mask(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)) ||
+    if (has_mask(n) || has_depth(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)) ||
         (s->tail->has_groups && has_open_number(n)))
         return false;
     if (n->custom)

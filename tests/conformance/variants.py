@@ -1101,6 +1101,14 @@ def complex_volumes(x, w, b):
     return F.conv3d(x, w.transpose(0, 1)), F.conv3d(x, w.transpose(0, 1), b, padding=1), *turned
 
 
+@model(rnd(2, 4, 5, 6, 7), rnd(4, 2, 4, 3, 2, seed=1), rnd(4, seed=2))
+def convolution_of_volumes(x, w, b):
+    """As core ATen spells them, and halves, of which torch rounds only the sum."""
+    plain = torch.convolution(x, w, b, [1, 2, 1], [1, 0, 1], [1, 1, 2], False, [0, 0, 0], 2)
+    turned = torch.convolution(x, w, b[:2], [2, 1, 2], [0, 1, 0], [1, 1, 1], True, [1, 0, 0], 1)
+    return plain, turned, F.conv3d(x.half(), w.half(), b.half(), groups=2), torch.convolution(x.bfloat16(), w.bfloat16(), None, [1, 1, 1], [0, 0, 0], [1, 1, 1], False, [0, 0, 0], 2).float()
+
+
 @model(rnd(5, 2), torch.tensor([True, False, True, True, False]), more=[(rnd(5, 2, seed=1), torch.tensor([False, False, False, True, False]))])
 def complex_chosen(x, m):
     z = torch.view_as_complex(x)
