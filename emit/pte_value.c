@@ -440,7 +440,10 @@ static int format(Scope *s, const Node *n, const SchemaArg *want, const Arg *a)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (a->kind == ARG_STRING && !strcmp(a->str, row[i].name))
             return literal_int(s->plan, row[i].number);
-    return bad_argument(s, n, want, "this has no form in a .pte");
+    s->plan->file->failed = true;
+    diag_unsupported(s->plan->file->diag, n->loc, "no kernel of a .pte takes %s '%s'", want->name,
+                     a->kind == ARG_STRING ? a->str : "");
+    return 0;
 }
 
 int argument_value(Scope *s, const Node *n, int i)

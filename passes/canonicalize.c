@@ -190,9 +190,23 @@ static void spell_select(Node *n)
         set_int(n, arg_of(n, "index"), at + t.dim[axis].value);
 }
 
+/* At this stage all tensors are contiguous, and nothing is copied between devices. */
+static void spell_copy(Node *n)
+{
+    static const char *const name[] = {"memory_format", "non_blocking"};
+    const Schema *s = node_schema(n);
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        int at = arg_find(n, name[i]);
+        const Arg *a = at < 0 ? NULL : &n->arg[at];
+        if (a && (a->kind == ARG_STRING || (a->kind == ARG_BOOL && a->b)))
+            node_set_arg(n, at, s->arg[at].fallback);
+    }
+}
+
 static void spell_arguments(Node *n)
 {
     Pool pool;
+    spell_copy(n);
     if (access_names_axes(n) && n->n_in)
         wrap_along(n);
     if (n->op == OP_PERMUTE)

@@ -1101,6 +1101,17 @@ def complex_volumes(x, w, b):
     return F.conv3d(x, w.transpose(0, 1)), F.conv3d(x, w.transpose(0, 1), b, padding=1), *turned
 
 
+@model(rnd(2, 3, 4, 5), rnd(2, 3, 4, 5, seed=1))
+def copies_of_core_aten(x, y):
+    """Formats, and copies that need not wait, as core ATen spells them."""
+    whole = torch.ops.aten._to_copy(x * 9, dtype=torch.int64, memory_format=torch.channels_last)
+    same = torch.ops.aten._to_copy(x, non_blocking=True, memory_format=torch.preserve_format)
+    made = torch.ops.aten.clone(y + 1, memory_format=torch.channels_last)
+    into = torch.ops.aten.copy(y.to(torch.int32), x * 9, True)
+    (x + 1).copy_(y, non_blocking=True)
+    return whole + 1, same * 2, made.permute(0, 2, 3, 1).reshape(8, 15), into
+
+
 @model(rnd(2, 4, 5, 6, 7), rnd(4, 2, 4, 3, 2, seed=1), rnd(4, seed=2))
 def convolution_of_volumes(x, w, b):
     """As core ATen spells them, and halves, of which torch rounds only the sum."""
