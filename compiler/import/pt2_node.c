@@ -735,12 +735,13 @@ static bool out_node(Scope *s, OpId op, Loc loc, const Json *node)
 
 /* -- nodes ------------------------------------------------------------------------------- */
 
-/* Returns whether a target computes or checks sizes and dtypes.  Its result is known or not needed.
- */
+/* Returns whether a target computes or checks sizes and dtypes, or asserts a tensor's element.  Its
+ * result is known or not needed. */
 static bool is_about_sizes(const char *target)
 {
     static const char *const prefix[] = {"_operator.", "math.", "torch.sym_",
-                                         "aten._assert_scalar.", "aten.sym_constrain_range",
+                                         "aten._assert_async.", "aten._assert_scalar.",
+                                         "aten.sym_constrain_range",
                                          "aten.sym_numel.", "aten.sym_stride.",
                                          "aten.sym_storage_offset.", "aten.promote_types."};
     for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++)

@@ -1112,6 +1112,33 @@ def copies_of_core_aten(x, y):
     return whole + 1, same * 2, made.permute(0, 2, 3, 1).reshape(8, 15), into
 
 
+@model(rnd(5, 3), rnd(4, 3, seed=1), rnd(2, 3, 5, 6, 7, seed=2))
+def rows_of_core_aten(x, y, v):
+    """What torch writes only where it decomposes a program."""
+    aten = torch.ops.aten
+    aten._assert_async(x[0, 0] < 1e9)
+    aten._assert_async.msg(x[0, 0] < 1e9, "too large")
+    near = aten._cdist_forward(x, y, 2.0, None), aten._cdist_forward(x, y, 1.0, 2), aten._pdist_forward(x, 2.0)
+    pools = aten._adaptive_avg_pool3d(v, [2, 3, 1]), aten.resize(x, [3, 5])
+    empty = aten.empty_permuted([4, 3], [1, 0]).fill_(3) + y, aten.empty_strided([5, 3], [1, 5]).zero_() - x
+    return *near, *pools, *empty, torch.ops.prims.convert_element_type(x * 9, torch.int32)
+
+
+@model(rnd(4, 3), rnd(4, 5, seed=1), rnd(2, 3, 5, seed=2))
+def products_of_three(a, b, w):
+    f = torch.ops.aten._trilinear
+    return f(a, w, b, [1, 3], [0], [1, 2], [2, 3]), f(a, w, b, [1, 3], [0], [1, 2], [3]), f(a, a, a, [], [], [], [0]), f(a, b, b, [2], [1], [1], [1, 2])
+
+
+@model(torch.rand(20, 2, generator=torch.Generator().manual_seed(3)), rnd(20, seed=1))
+def counts_of_rows(x, w):
+    aten = torch.ops.aten
+    edges = aten._histogramdd_bin_edges(x, [3, 4]), aten._histogramdd_bin_edges(x, [3, 4], range=[0.0, 1.0, 0.2, 0.8])
+    counts = aten._histogramdd_from_bin_cts(x, [3, 4]), aten._histogramdd_from_bin_cts(x, [3, 4], range=[0.0, 1.0, 0.2, 0.8], weight=w, density=True)
+    given = aten._histogramdd_from_bin_tensors(x, [torch.tensor([0.0, 0.3, 1.0]), torch.tensor([0.1, 0.5, 0.6, 0.9])], weight=w)
+    return *edges[0], *edges[1], *counts, given
+
+
 @model(rnd(2, 4, 5, 6, 7), rnd(4, 2, 4, 3, 2, seed=1), rnd(4, seed=2))
 def convolution_of_volumes(x, w, b):
     """As core ATen spells them, and halves, of which torch rounds only the sum."""
