@@ -147,6 +147,8 @@ static bool one_input(Scope *s, const Json *spec, int *n_user)
         return state_input(s, state, content);
     if (!strcmp(tag, "constant_input"))
         return constant_input(s, content, (*n_user)++);
+    if (!strcmp(tag, "token")) /* it orders effects, and no node is read that has one */
+        return true;
     return diag_unsupported(p->diag, p->loc, "an input of kind '%s'", tag);
 }
 
@@ -270,6 +272,8 @@ static bool one_output(Scope *s, Signature *sig, const Json *spec, int *n_user)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (!strcmp(tag, row[i].tag))
             return mutation(s, sig, tag, row[i].key, content);
+    if (!strcmp(tag, "token"))
+        return true;
     return diag_unsupported(p->diag, p->loc, "an output of kind '%s'", tag);
 }
 

@@ -760,6 +760,17 @@ static bool is_check(OpId op, const Json *node)
     return op == OP_LOCAL_SCALAR_DENSE && tag && !strcmp(tag, "as_sym_bool");
 }
 
+/* Returns whether a node orders an operator by a token that only asserts something. */
+static bool is_ordered_check(const char *target, const Json *node)
+{
+    static const char check[] = "torch.ops.aten._linalg_check_errors.";
+    JsonIter it = json_iter(json_get(node, "inputs")); /* the token, the operator, its operands */
+    if (strcmp(target, "higher_order.with_effects") != 0 || !json_next(&it) || !json_next(&it))
+        return false;
+    const char *op = json_string(json_get(json_get(it.value, "arg"), "as_operator"));
+    return op && !strncmp(op, check, strlen(check));
+}
+
 /* Returns the symbolic float that a node computes, or NULL. */
 static Name *float_result(Scope *s, const Json *node)
 {
@@ -941,7 +952,8 @@ bool pt2_node(Scope *s, const Json *node)
     if (real)
         return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
     const bool is_empty = is_size || mark_of_vmap(target) == MARK_EMPTY;
-    if ((op == OP_NONE && !custom && is_empty) || is_check(op, node))
+    if ((op == OP_NONE && !custom && is_empty) || is_check(op, node) ||
+        is_ordered_check(target, node))
         return true;
     return node_with_results(s, target, op, custom, node);
 }

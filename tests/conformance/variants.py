@@ -34,10 +34,11 @@ def rnd(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def model(*inputs, dynamic=None, more=(), stateful=False):
-    """Registers a forward function, or a class of module; `more` are further cases."""
+def model(*inputs, dynamic=None, more=(), stateful=False, core=False):
+    """Registers a forward function, or a class of module; `more` are further cases; `core` ones are decomposed to
+    core ATen."""
     def deco(fn):
-        MODELS[fn.__name__] = (fn, inputs, dynamic, more, stateful)
+        MODELS[fn.__name__] = (fn, inputs, dynamic, more, stateful, core)
         return fn
     return deco
 
@@ -1122,6 +1123,26 @@ def rows_of_core_aten(x, y, v):
     pools = aten._adaptive_avg_pool3d(v, [2, 3, 1]), aten.resize(x, [3, 5])
     empty = aten.empty_permuted([4, 3], [1, 0]).fill_(3) + y, aten.empty_strided([5, 3], [1, 5]).zero_() - x
     return *near, *pools, *empty, torch.ops.prims.convert_element_type(x * 9, torch.int32)
+
+
+@model(rnd(2, 4, 4) + 4 * torch.eye(4), rnd(2, 4, 3, seed=1), core=True)
+def core_solves(a, b):
+    """Checks for singular matrices are ordered by tokens."""
+    return torch.linalg.inv(a), torch.linalg.solve(a, b), torch.linalg.cholesky(a @ a.mT)
+
+
+@model(rnd(3, 4, 6, 6), rnd(3, 5, seed=1), core=True)
+class CoreLayers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.image = nn.Sequential(nn.Conv2d(4, 6, 3, padding=1), nn.BatchNorm2d(6), nn.GELU(), nn.Dropout(0.5), nn.AdaptiveAvgPool2d((2, 3)))
+        self.volume = nn.Sequential(nn.Conv3d(1, 2, 2), nn.AdaptiveAvgPool3d((2, 1, 2)), nn.ConvTranspose3d(2, 1, 2))
+        self.sequence, self.pair, self.norm = nn.GRU(5, 4, bidirectional=True), nn.Bilinear(5, 5, 3), nn.InstanceNorm2d(4, affine=True)
+
+    def forward(self, x, y):
+        seen = F.one_hot((y * 3).abs().long() % 4, 4), F.hinge_embedding_loss(y, y.sign()), F.pdist(y), torch.cdist(y, y)
+        return self.image(x), self.volume(x[:, None]), self.sequence(y)[0], self.pair(y, y + 1), self.norm(x), *seen
 
 
 @model(rnd(4, 3), rnd(4, 5, seed=1), rnd(2, 3, 5, seed=2))
@@ -3140,7 +3161,7 @@ def in_f32(m, inputs):
 
 
 def export(name, out):
-    fn, inputs, dynamic, more, stateful = MODELS[name]
+    fn, inputs, dynamic, more, stateful, core = MODELS[name]
     torch.manual_seed(0)
     m = fn() if isinstance(fn, type) else Fn(fn)
     folder = os.path.join(out, name)
@@ -3150,6 +3171,7 @@ def export(name, out):
         dyn = None if dynamic is None else (dynamic if isinstance(fn, type) else (dynamic,))
         torch._dynamo.reset()  # what it traced of bodies of other models
         ep = torch.export.export(m, tuple(t.clone() for t in inputs), dynamic_shapes=dyn, strict=False)
+        ep = ep.run_decompositions() if core else ep
         torch.export.save(ep, os.path.join(folder, "model.pt2"))
         cases = []
         for i, args in enumerate([inputs, *more]):
