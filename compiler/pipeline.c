@@ -8,8 +8,8 @@
 
 #define TO_CORE "resolve_views", "functionalize", "sink_constants", "decompose", "canonicalize"
 #define FUSE                                                                                       \
-    "fold_constants", "dce", "drop_indices", "read_back", "find_integers", "fuse_attention",       \
-        "canonicalize", "dce", "sink_permutes", "dce"
+    "read_back", "fold_constants", "dce", "drop_indices", "read_back", "dce", "find_integers",     \
+        "fuse_attention", "canonicalize", "dce", "sink_permutes", "dce"
 #define SIMPLIFY "fold_constants", "fold_batch_norm", "canonicalize", "cse", "dce", "drop_states"
 #define QUANTIZE "quantize", "dce", "integer_io", "dce", "fuse_tables", "dce", "drop_states"
 #define TO_PLANNED "alias", "plan_memory", "check_plan"

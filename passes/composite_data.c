@@ -46,15 +46,15 @@ typedef struct Sign {
 } Sign;
 
 static const Sign signs[] = {
-    {"==", OP_EQ_TENSOR, OP_EQ_SCALAR, OP_EQ_SCALAR},
-    {"!=", OP_NE_TENSOR, OP_NE_SCALAR, OP_NE_SCALAR},
+    {"==", OP_EQ_TENSOR, OP_EQ_SCALAR, OP_NONE},
+    {"!=", OP_NE_TENSOR, OP_NE_SCALAR, OP_NONE},
     {"<=", OP_LE_TENSOR, OP_LE_SCALAR, OP_GE_SCALAR},
     {">=", OP_GE_TENSOR, OP_GE_SCALAR, OP_LE_SCALAR},
     {"<", OP_LT_TENSOR, OP_LT_SCALAR, OP_GT_SCALAR},
     {">", OP_GT_TENSOR, OP_GT_SCALAR, OP_LT_SCALAR},
-    {"+", OP_ADD_TENSOR, OP_ADD_SCALAR, OP_ADD_SCALAR},
+    {"+", OP_ADD_TENSOR, OP_ADD_SCALAR, OP_NONE},
     {"-", OP_SUB_TENSOR, OP_SUB_SCALAR, OP_RSUB_SCALAR},
-    {"*", OP_MUL_TENSOR, OP_MUL_SCALAR, OP_MUL_SCALAR},
+    {"*", OP_MUL_TENSOR, OP_MUL_SCALAR, OP_NONE},
     {"//", OP_NONE, OP_NONE, OP_NONE},
     {"/", OP_DIV_TENSOR, OP_DIV_SCALAR, OP_NONE},
     {"%", OP_NONE, OP_REMAINDER_SCALAR, OP_NONE},
@@ -76,11 +76,17 @@ int sign_level(int i)
     return (i >= FIRST_PRODUCT) + (i >= FIRST_SUM);
 }
 
+static OpId reversed(const Sign *s)
+{
+    bool commutes = s->tensors != OP_NONE && op_info[s->tensors].flags & COMMUTES;
+    return commutes ? s->number : s->reversed;
+}
+
 OpId number_row(OpId op, bool is_left)
 {
     for (int i = FIRST_SUM; i < N_SIGNS; i++)
         if (signs[i].tensors == op && op != OP_NONE)
-            return is_left ? signs[i].reversed : signs[i].number;
+            return is_left ? reversed(&signs[i]) : signs[i].number;
     return OP_NONE;
 }
 
@@ -113,7 +119,7 @@ static Arg of_tensors(Play *p, const Sign *s, Arg a, Arg b)
     a = read_number(p, a);
     b = read_number(p, b);
     bool is_two = a.kind == b.kind;
-    OpId op = is_two ? s->tensors : a.kind == ARG_VALUE ? s->number : s->reversed;
+    OpId op = is_two ? s->tensors : a.kind == ARG_VALUE ? s->number : reversed(s);
     if (op == OP_NONE)
         return play_misfit(p, arena_printf(p->r->tmp, "has no '%s' of such operands", s->text));
     return !is_two && b.kind == ARG_VALUE ? two(p, op, b, a) : two(p, op, a, b);

@@ -380,9 +380,11 @@ static Form *unary(Reader *r)
     if (!enter(r))
         return NULL;
     Form *f = unary(r);
-    bool is_number = f && f->kind == FORM_LITERAL && f->literal.kind == ARG_INT;
-    if (is_number)
+    ArgKind kind = f && f->kind == FORM_LITERAL ? f->literal.kind : ARG_NONE;
+    if (kind == ARG_INT)
         f->literal.dim.value = -f->literal.dim.value;
+    else if (kind == ARG_FLOAT)
+        f->literal.f = -f->literal.f;
     else
         f = with(r, form(r, FORM_NEGATE, 0), f);
     r->depth--;

@@ -15,6 +15,8 @@
  *
  *   bmm(where(w != w, 0, w), v)  ==>  scaled_dot_product_attention(q, k, v)   w: softmax, as above
  *
+ * or w is the softmax of s, and the condition is max(s) == -inf.
+ *
  * Halves are taken only so: this operator computes them in floats and rounds once, where the nodes
  * round at each step.
  *
@@ -49,6 +51,7 @@ typedef struct Match {
     int n_masks;
     bool is_where, is_inverted; /* mask[0] is a condition; it is true where scores stay */
     const Value *guarded;       /* the weights, if a row of NaNs becomes 0 after them; or NULL */
+    const Value *looked_at;     /* the scores, if the condition of that reads them; or NULL */
     double fill, factor, cap;
     EtcDtype dtype; /* of all of it */
 } Match;
@@ -161,7 +164,8 @@ static bool read_sum(const Fuse *f, Match *m, const Node *n)
 static bool read_scores(const Fuse *f, Match *m, const Value *v)
 {
     Where c;
-    for (; value_is_read_once(&f->u, v) && v->def; v = arg_value(v->def, "self")) {
+    for (; (v == m->looked_at || value_is_read_once(&f->u, v)) && v->def;
+         v = arg_value(v->def, "self")) {
         Node *n = v->def;
         note_level(m, v->type);
         if (n->op == OP_ADD_TENSOR)
@@ -182,23 +186,46 @@ static bool read_scores(const Fuse *f, Match *m, const Value *v)
     return false;
 }
 
-/* Returns the w of where(w != w, 0, w), if nobody else reads it; NULL: n is no such guard. */
-static const Value *guarded(const Fuse *f, const Node *n)
+/* Returns whether nodes other than a and b read v. */
+static bool has_other_readers(const Fuse *f, const Value *v, const Node *a, const Node *b)
+{
+    if (v->index >= f->r.first_new || f->u.escapes[v->index])
+        return true;
+    for (int i = f->u.first[v->index]; i < f->u.first[v->index + 1]; i++)
+        if (f->u.user[i] != a && f->u.user[i] != b)
+            return true;
+    return false;
+}
+
+/* Returns the s of max(s) == -inf, along its rows, if w is softmax(s) and nobody else reads s. */
+static const Value *masked_rows(const Fuse *f, const Node *condition, const Value *w)
+{
+    double low;
+    Reduce r;
+    const Value *most = arg_value(condition, "self");
+    if (condition->op != OP_EQ_SCALAR || !arg_number(condition, "other", &low) || low != -INFINITY ||
+        !most->def || most->def->op != OP_AMAX || !reduce_read(most->def, &r) || !r.keeps ||
+        r.axes != 1u << (r.x->type.rank - 1) || !w->def || w->def->op != OP__SOFTMAX ||
+        first_operand(w->def) != r.x || has_other_readers(f, r.x, most->def, w->def))
+        return NULL;
+    return r.x;
+}
+
+/* Returns the w of where(w != w, 0, w), or of its other form, if nobody else reads it; NULL: n is no
+ * such guard. */
+static const Value *guarded(const Fuse *f, Match *m, const Node *n)
 {
     double zero;
     Where c;
-    if (!where_read(n, &c))
+    if (!where_read(n, &c) || !c.no || !c.condition->def || !read_number(n, arg_of(n, "self"), &zero) ||
+        zero != 0 || !type_equal(c.no->type, n->out[0]->type))
         return NULL;
-    const Value *w = c.no;
     const Node *is_nan = c.condition->def;
-    if (!w || !is_nan || is_nan->op != OP_NE_TENSOR || arg_value(is_nan, "self") != w ||
-        arg_value(is_nan, "other") != w || !read_number(n, arg_of(n, "self"), &zero) || zero != 0 ||
-        !type_equal(w->type, n->out[0]->type) || w->index >= f->r.first_new || f->u.escapes[w->index])
-        return NULL;
-    for (int i = f->u.first[w->index]; i < f->u.first[w->index + 1]; i++)
-        if (f->u.user[i] != n && f->u.user[i] != is_nan)
-            return NULL;
-    return w;
+    if (is_nan->op == OP_NE_TENSOR && arg_value(is_nan, "self") == c.no &&
+        arg_value(is_nan, "other") == c.no)
+        return has_other_readers(f, c.no, n, is_nan) ? NULL : c.no;
+    m->looked_at = masked_rows(f, is_nan, c.no);
+    return m->looked_at && !has_other_readers(f, c.no, n, n) ? c.no : NULL;
 }
 
 /* Walks back from an operand of the second product to a softmax along its rows. */
@@ -210,7 +237,7 @@ static bool read_weights(const Fuse *f, Match *m, const Value *v, bool is_swappe
         Node *n = v->def;
         note_level(m, v->type);
         if (where_read(n, &c)) {
-            x = m->guarded = guarded(f, n);
+            x = m->guarded = guarded(f, m, n);
             if (!x)
                 return false;
             continue;

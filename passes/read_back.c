@@ -1,6 +1,6 @@
 /* read_back.c -- replaces nodes that exporters spell out by torch's operator for them.
  *
- * Stage core, after constants were folded and dead nodes removed.  The rules are those of
+ * Stage core, before constants are folded, and after that and dce.  The rules are those of
  * spelled.txt.  A rule is applied if nobody else reads the nodes that its form matches, if its
  * result has the same sizes, and if decompose would leave the operator whole; else expanding it
  * again would gain nothing.  The form of a rule may contain the result of another one, whose
@@ -37,7 +37,7 @@ static bool fits(Found *m, const Form *f, const Node *n, const Arg *a);
 
 static bool is_near(double a, double b)
 {
-    return fabs(a - b) <= 1e-7 * fabs(b);
+    return a == b || fabs(a - b) <= 1e-7 * fabs(b);
 }
 
 static bool get_number(const Arg *a, double *v)

@@ -1145,6 +1145,25 @@ class CoreLayers(nn.Module):
         return self.image(x), self.volume(x[:, None]), self.sequence(y)[0], self.pair(y, y + 1), self.norm(x), *seen
 
 
+@model(rnd(2, 7, 12), torch.arange(2)[:, None] * 7 > torch.arange(7), rnd(7, 5, seed=2),
+       more=[(rnd(2, 7, 12, seed=1), torch.zeros(2, 7, dtype=torch.bool), rnd(7, 5, seed=3))], core=True)
+class CoreAttention(nn.Module):
+    """All keys of one batch are masked."""
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.qkv, self.out, self.gate, self.norm = nn.Linear(12, 36), nn.Linear(12, 5), nn.Linear(12, 12), nn.LayerNorm(12)
+        self.table = nn.Parameter(torch.randn(9, 5) * 0.3)
+
+    def forward(self, x, hidden, table):
+        q, k, v = self.qkv(self.norm(x)).view(2, 7, 3, 3, 4).permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=~hidden[:, None, None, :])
+        y = y.transpose(1, 2).reshape(2, 7, 12)
+        y = F.hardswish(self.gate(y)) + F.hardsigmoid(x) + F.relu6(x * 4)
+        z = self.out(y)
+        return z, z @ self.table.T, F.embedding(torch.tensor([1, 3]), self.table), torch.matmul(z.transpose(1, 2), table)
+
+
 @model(rnd(4, 3), rnd(4, 5, seed=1), rnd(2, 3, 5, seed=2))
 def products_of_three(a, b, w):
     f = torch.ops.aten._trilinear
