@@ -3,11 +3,13 @@
 
     run.py --etc build/etc [--models NAME ...] [--filter TEXT] [--full] [--counts FILE] [--work build]
 
-Needs torch and executorch (`./dev conformance` brings them). Seventeen parts, one row per check:
+Needs torch and executorch (`./dev conformance` brings them). Eighteen parts, one row per check:
 
   official, lite, c   `etc compile` or `etc emit-c`, run in the official runtime, by `etc run` and as
                       a program of its own; outputs against torch's, within the manifest's tolerances
   size                the arena is not larger than the official exporter's, nor the .pte but for the code of tiles
+  core, core-plan     decomposed.py: models of the zoo decomposed to core ATen, by `etc run`, and that their arenas are
+                      not larger; without --full some of them
   xnnpack             models compiled with --backend xnnpack, in the official runtime; without --full
                       some of them
   runtime             runtimes.py: what --target-runtime 1.0 makes of each asks for what ExecuTorch 1.0 has; with
@@ -75,6 +77,8 @@ WIDE = ["bert_core", "bert_tiny", "cond", "conformer", "convnext_tiny", "counter
         "mobilevit", "nbeats", "poolformer", "qwen3_prefill", "repvgg_small", "roberta_tok", "squeezenet",
         "super_resolution", "swin_tiny", "t5_encoder", "unet", "vae_decoder", "vit_tiny", "wav2letter",
         "whisper_decoder", "whisper_encoder", "yolo_c2f"]
+CORE = ["bert_tiny", "cond", "gpt2_small", "llama_kv", "mobilenetv3_small", "vit_tiny"]
+LARGER = ["swin_tiny"]  # its layers are of rows of which more than one axis was put together
 XNNPACK = ["mlp_digits", "cnn_digits", "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18"]
 DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "half", "index_writes", "open_views", "packed",
              "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "transposes",
@@ -168,6 +172,23 @@ def sizes(rows, zoo, names, ours, theirs):
             else:
                 rows.add("ok" if a[what] <= b[what] + more else "FAIL", "size", f"{n} {what}",
                          f"{a[what]} bytes, official {b[what]}")
+
+
+def decomposed(rows, args, zoo, out, names, ours):
+    """Models as `ExportedProgram.run_decompositions` leaves them."""
+    shutil.rmtree(out + "/core_zoo", ignore_errors=True)
+    p = subprocess.run([sys.executable, os.path.join(HERE, "decomposed.py"), zoo, out + "/core_zoo", *names], check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    why = dict(line.split(": ", 1) for line in p.stdout.splitlines())
+    for n in why:
+        rows.add("skip", "core", n, f"torch does not decompose it: {why[n]}")
+    names = [n for n in names if n not in why]
+    results = names and check(args, out + "/core_zoo", out + "/core", args.etc, "lite", names)
+    models(rows, "core", names, results)
+    for n in names:
+        if n not in LARGER and results.get(n, {}).get("ok"):
+            a, b = results[n]["arena"], ours[n]["arena"]
+            rows.add("ok" if a <= b else "FAIL", "core-plan", n, f"{a} bytes, {b} without decompositions")
 
 
 def variants(rows, args, zoo, out, text):
@@ -377,6 +398,9 @@ def main():
         whole = runtimes.others(names) if args.full and everything and not args.filter else []
         export(zoo, whole)
         runtimes.check(rows, args.etc, zoo, names + whole, out + "/runtime")
+        some = [n for n in names if args.full or not everything or n in CORE]
+        if some:
+            decomposed(rows, args, zoo, out, some, ours)
         some = [n for n in names if args.full or not everything or n in XNNPACK]
         models(rows, "xnnpack", some, some and check(args, zoo, out + "/xnnpack", args.etc, "official", some, ["--backend", "xnnpack"]))
     for path in sorted(glob.glob(os.path.join(SAMPLES, "*.pte"))):
