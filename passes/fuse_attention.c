@@ -202,9 +202,9 @@ static const Value *masked_rows(const Fuse *f, const Node *condition, const Valu
 {
     double low;
     Reduce r;
-    const Value *most = arg_value(condition, "self");
-    if (condition->op != OP_EQ_SCALAR || !arg_number(condition, "other", &low) || low != -INFINITY ||
-        !most->def || most->def->op != OP_AMAX || !reduce_read(most->def, &r) || !r.keeps ||
+    const Value *most = condition->op == OP_EQ_SCALAR ? arg_value(condition, "self") : NULL;
+    if (!most || !arg_number(condition, "other", &low) || low != -INFINITY || !most->def ||
+        most->def->op != OP_AMAX || !reduce_read(most->def, &r) || !r.keeps || !r.x->type.rank ||
         r.axes != 1u << (r.x->type.rank - 1) || !w->def || w->def->op != OP__SOFTMAX ||
         first_operand(w->def) != r.x || has_other_readers(f, r.x, most->def, w->def))
         return NULL;

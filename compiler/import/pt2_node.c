@@ -760,7 +760,7 @@ static bool is_check(OpId op, const Json *node)
     return op == OP_LOCAL_SCALAR_DENSE && tag && !strcmp(tag, "as_sym_bool");
 }
 
-/* Returns whether a node orders an operator by a token that only asserts something. */
+/* Returns whether a node only asserts something, in an order that tokens give. */
 static bool is_ordered_check(const char *target, const Json *node)
 {
     static const char check[] = "torch.ops.aten._linalg_check_errors.";
@@ -952,8 +952,12 @@ bool pt2_node(Scope *s, const Json *node)
     if (real)
         return pt2_float_node(s, origin(s, node, target), target, json_get(node, "inputs"), real);
     const bool is_empty = is_size || mark_of_vmap(target) == MARK_EMPTY;
-    if ((op == OP_NONE && !custom && is_empty) || is_check(op, node) ||
-        is_ordered_check(target, node))
+    if ((op == OP_NONE && !custom && is_empty) || is_check(op, node))
         return true;
+    if (is_ordered_check(target, node)) {
+        diag_warn(s->in->diag, origin(s, node, target),
+                  "asserts that no matrix is singular, which is not checked at run time");
+        return true;
+    }
     return node_with_results(s, target, op, custom, node);
 }

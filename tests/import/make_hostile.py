@@ -591,8 +591,17 @@ def graphs():
     condition("16_condition_more", MODEL, "cannot be read", less + ")")
     condition("16_condition_deep", MODEL, "is too deep", "Not(" * 5000 + less + ")" * 5000)
     condition("16_condition_wide", MODEL, "overflows", "Equality(Integer(-9223372036854775807), Integer(9223372036854775807))")
-    changed("16_token", UNSUPPORTED, "an input of kind 'token'",
+    changed("16_token", MODEL, "the value 'p_w' is used before it is defined",
             lambda p, c: sig(p)["input_specs"].__setitem__(0, {"token": {"arg": {"name": "p_w"}}}))
+    effect = lambda op: node("z", "torch.ops.higher_order.with_effects", ("", tensor("x")), ("", {"as_operator": op}), ("", tensor("x")))
+    changed("16_effect", UNSUPPORTED, "node 'z' (higher_order.with_effects): the operator is not supported",
+            nodes((effect("torch.ops.aten._print.default"), [2, 3])))
+    changed("16_effect_of_none", UNSUPPORTED, "node 'z' (higher_order.with_effects): the operator is not supported",
+            nodes((effect(7), [2, 3])))
+    changed("16_effect_alone", UNSUPPORTED, "node 'z' (higher_order.with_effects): the operator is not supported",
+            nodes((node("z", "torch.ops.higher_order.with_effects", ("", tensor("x"))), [2, 3])))
+    changed("16_effect_asserts", OK, "aten.add.Tensor",
+            nodes((effect("torch.ops.aten._linalg_check_errors.default"), [2, 3])))
     written = lambda *outs, **more: node("z", "torch.ops.aten.add.out", ("self", tensor("x")), ("other", tensor("x")),
                                          *(("out%d" % i, out) for i, out in enumerate(outs)), **more)
     changed("16_out", OK, "aten.copy_.default(%x, %z.result, false)", nodes((written(tensor("x")), [2, 3])))
