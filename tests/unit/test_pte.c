@@ -244,7 +244,7 @@ static const struct {
     {HEAD X "  %o = aten.view.default(%x, [%y]) : f32[4] at 1:32\n" END,
      "not a number of this type"},
     {HEAD X "  %o = aten.clone.default(%x, memory_format=\"channels_last\") : f32[4] at 1:32\n" END,
-     "has no form in a .pte"},
+     "no kernel of a .pte takes memory_format 'channels_last'"},
     {HEAD "param %w = \"fc.w\" : f32[4] in \"weight_0\"+0\nmethod @forward() {\n  return %w\n}\n",
      "the bytes of \"fc.w\" in \"weight_0\" are not available"},
     {HEAD "mutable %w = \"w\" : f32[4] in \"-\"+0\nmethod @forward() {\n  return %w\n}\n",
