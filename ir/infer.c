@@ -662,22 +662,17 @@ bool op_is_given(OpId op)
     return op_infer(op) == infer_given;
 }
 
-/* Returns whether torch lets a number stand for a tensor: `other` of arithmetic, `src` of copy. */
-static bool may_be_number(const SchemaArg *a)
-{
-    return strcmp(a->name, "other") == 0 || strcmp(a->name, "src") == 0;
-}
-
-/* Returns whether each argument that the schema calls a Tensor is one. */
+/* Returns whether the first argument, and each that the schema marks as written, is the Tensor that
+ * it is called.  Numbers may stand for others: torch writes sizes there, for example in clamp. */
 static bool takes_tensors(const Node *n, Diag *d)
 {
     const Schema *s = node_schema(n);
     bool ok = true;
     for (int i = 0; i < s->n_args; i++) {
         const SchemaArg *a = &s->arg[i];
+        const bool is_first = i == 0 && a->type == SCH_TENSOR && !a->is_optional;
         Type t;
-        if (a->type == SCH_TENSOR && !a->is_list && !may_be_number(a))
-            ok = (a->is_optional ? get_optional_at(n, i, &t, d) : get_tensor_at(n, i, &t, d)) && ok;
+        ok = (a->is_list || !(a->mutates || is_first) || get_tensor_at(n, i, &t, d)) && ok;
     }
     return ok;
 }
