@@ -46,7 +46,7 @@ def outputs(etc, folder, jobs):
     folder.mkdir()
     (folder / "list.yaml").write_text(json.dumps({"models": dict(entries())}))
     done = subprocess.run([etc, "batch", "list.yaml", "-o", "out", "-q", "-j", str(jobs)], cwd=folder, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}, check=False)
+                          stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     failed = [line["name"] for line in lines[:-1] if line["status"] != "written"]
     return batch.digests(str(folder / "out")), failed

@@ -81,7 +81,7 @@ class Model:
         weights = glob.glob(self.path("m_weights.S"))
         self.command(*self.cc, *STRICT, "-c", c, "-o", self.path("m.o"))
         self.command(*self.cc, "-O2", "-o", self.path("m"), self.path("m.o"), self.path("m_main.c"), *weights, "-lm")
-        self.run_cases("c", "env", "ASAN_OPTIONS=detect_leaks=0", self.path("m"))  # its main leaves memory to the end
+        self.run_cases("c", "env", f"ASAN_OPTIONS={os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0", self.path("m"))  # its main leaves memory to the end
 
     def bits(self):
         found = sorted(glob.glob(self.path("lite_*/*.npy")))

@@ -6,7 +6,7 @@ root=$1
 . "$root/tests/tap.sh"
 etc=$2/etc
 dir=$2/tests/emitted.emits
-export ASAN_OPTIONS=exitcode=99:detect_leaks=0
+export ASAN_OPTIONS=exitcode=99:detect_leaks=0:detect_stack_use_after_return=0
 rm -rf "$dir"
 mkdir -p "$dir"
 cd "$dir" || exit 1

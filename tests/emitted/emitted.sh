@@ -109,7 +109,7 @@ no_library() { # model, options
 }
 
 sanitized() {
-    export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0
+    export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0:detect_stack_use_after_return=0
     build_and_run "gcc -std=c99 -g -O0 -fsanitize=address,undefined -fno-sanitize-recover=all" "$alone"
 }
 

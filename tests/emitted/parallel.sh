@@ -13,7 +13,7 @@ data=$root/tests/data
 npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
 asan="-O1 -fsanitize=address,undefined -fno-sanitize-recover"
-export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0 TSAN_OPTIONS=halt_on_error=1
+export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0:detect_stack_use_after_return=0 TSAN_OPTIONS=halt_on_error=1
 rm -rf "$dir"
 mkdir -p "$dir"
 cd "$dir" || exit 1

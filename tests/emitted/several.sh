@@ -26,7 +26,7 @@ runs() { # folder of outputs, program, inputs...
         set -- "$@" --input "$x"
         shift
     done
-    ASAN_OPTIONS=detect_leaks=0 "./$program" "$@" --output-dir "$out"
+    ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0 "./$program" "$@" --output-dir "$out"
 }
 
 # Two int8 models for a Cortex-M4; each is calibrated by samples of its own.

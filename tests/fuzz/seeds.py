@@ -74,7 +74,7 @@ def compiled(etc, model, path, samples, recipe, backend):
     options += ["--backend", "xnnpack", "--delegate", "all"] if backend else []
     p = subprocess.run([etc, "compile", model, "-q", "-o", path, *options], stdin=subprocess.DEVNULL,
                        capture_output=True, check=False,
-                       env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+                       env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})
     assert p.returncode in (0, 1, 4), (model, options, p.stderr.decode())
     if p.returncode == 0 and os.path.getsize(path) > LARGEST:
         os.remove(path)

@@ -86,7 +86,7 @@ WARN = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-W
 
 def call(*args):
     r = subprocess.run([str(a) for a in args], capture_output=True, text=True,
-                       env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+                       env={**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})
     if r.returncode:
         raise RuntimeError(f"{' '.join(map(str, args))}\n{r.stdout[-2000:]}{r.stderr[-3000:]}")
     return r.stdout
