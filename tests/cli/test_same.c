@@ -74,7 +74,8 @@ Test(same, bytes_do_not_depend_on_surroundings)
         expect_equal(want, "some/where/else \xc3\xa4", "env");
         expect_equal(want, "c", fixed ? "setarch -R" : "env");
         expect_equal(want, "d",
-                     "env -i TZ=Asia/Tokyo HOME=/nowhere TMPDIR=/nowhere NO_COLOR=1 M=\"$M\"");
+                     "env -i TZ=Asia/Tokyo HOME=/nowhere TMPDIR=/nowhere NO_COLOR=1 M=\"$M\" "
+                     "ASAN_OPTIONS=\"$ASAN_OPTIONS\"");
         cr_assert_eq(sh("rm -rf a c d some").code, 0);
     }
 }
