@@ -1164,6 +1164,16 @@ class CoreAttention(nn.Module):
         return z, z @ self.table.T, F.embedding(torch.tensor([1, 3]), self.table), torch.matmul(z.transpose(1, 2), table)
 
 
+@model(rnd(4, 6), rnd(5, 6, seed=1), rnd(2, 4, 6, seed=2), rnd(5, seed=3))
+def transposed_products(a, w, b, c):
+    """Layers as core ATen spells them, of floats and of dtypes that have no linear layer."""
+    made = []
+    for t in (torch.int64, torch.int32, torch.float64, torch.float32, torch.float16):
+        x, m, y, z = ((v * (1 if t.is_floating_point else 9)).to(t) for v in (a, w, b, c))
+        made += torch.mm(x, m.T), torch.addmm(z, x, m.T), torch.bmm(y, m.T.expand(2, 6, 5)), torch.mm(y.reshape(8, 6), m.T).view(2, 4, 5)
+    return tuple(made)
+
+
 @model(rnd(4, 3), rnd(4, 5, seed=1), rnd(2, 3, 5, seed=2))
 def products_of_three(a, b, w):
     f = torch.ops.aten._trilinear
