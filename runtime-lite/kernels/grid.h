@@ -21,7 +21,8 @@ typedef struct EtcGrid {
 } EtcGrid;
 
 /* The elements of a channel that some points read.  The first `count` entries of each array are
- * used: the index, a mask that is 0 outside the image, and the weight. */
+ * used: the index, which is 0 along an axis where the element is outside the image, a mask that is
+ * 0 there, and the weight. */
 typedef struct EtcGridTaps {
     int32_t count;
     EtcI at[16], inside[16];
@@ -155,19 +156,67 @@ ETC_INLINE void etc_grid_places(const float *x, const float *grid, EtcI lanes, f
     }
 }
 
+/* Does the same with the same bits for two linear axes, if the last has more than one element.
+ * The two taps of a row are loaded together.  They are neighbours, unless the first is the row's
+ * last element or the second its first one; then the other is outside the image. */
+ETC_INLINE void etc_grid_linear(const float *x, const float *grid, EtcI lanes, float *y, int64_t n,
+                                const EtcGrid *g)
+{
+    const EtcF zero = etc_k(0.0);
+    EtcF at[2][4], weight[2][4];
+    EtcI inside[2][2], place[2][2];
+    ETC_UNROLL
+    for (int i = 0; i < 2; i++) {
+        const EtcF last = etc_splat((float)(g->size[i] - 1));
+        etc_grid_axis(etc_vgather(grid + (1 - i), lanes), g->size[i], g, at[i], weight[i]);
+        ETC_UNROLL
+        for (int k = 0; k < 2; k++) {
+            const EtcF p = at[i][k];
+            inside[i][k] = etc_mask((EtcI)(p >= zero)) & etc_mask((EtcI)(p <= last));
+            place[i][k] = __builtin_convertvector(etc_select(inside[i][k], p, zero), EtcI);
+        }
+    }
+    const EtcI ends = etc_mask((EtcI)(place[1][1] < place[1][0])); /* -1 or 0 */
+    const EtcI starts = etc_mask((EtcI)(place[1][1] == place[1][0]));
+    for (int64_t c = 0; c < g->channels; c++) {
+        const float *from = x + (c * g->size[0] * g->size[1]);
+        EtcF sum = zero;
+        ETC_UNROLL
+        for (int k = 0; k < 2; k++) {
+            const EtcI row = place[0][k] * etc_splat_i32((int32_t)g->size[1]);
+            EtcF a, b;
+            etc_vgather_pairs(from, row + place[1][0] + ends, &a, &b);
+            a = etc_select(inside[0][k], a, zero);
+            b = etc_select(inside[0][k], b, zero);
+            const EtcF first = etc_select(inside[1][0], etc_select(ends, b, a), zero);
+            const EtcF of = first * (weight[0][k] * weight[1][0]);
+            sum = (k == 0) ? of : (sum + of);
+            sum += etc_select(inside[1][1], etc_select(starts, a, b), zero) *
+                   (weight[0][k] * weight[1][1]);
+        }
+        etc_store(y + (c * g->points), n, sum);
+    }
+}
+
 /* Samples x [n, channels, sizes] into y [n, channels, points].  The grid is [n, points, axes], and
  * the last axis of the image comes first in it. */
 ETC_OUTLINE void etc_grid_sample_f32(const float *x, const float *grid, float *y, const EtcGrid *g)
 {
     const int64_t image = g->channels * g->size[0] * g->size[1] * g->size[2];
+    EtcGrid linear = *g;
+    linear.taps = 2; /* which the compiler sees */
     for (int64_t i = 0; i < g->n; i++) {
         const float *from = grid + (i * g->points * g->axes);
         EtcI lanes = etc_grid_lanes(ETC_LANES, g);
         for (int64_t p = 0; p < g->points; p += ETC_LANES) {
             const int64_t n = etc_min_i64(ETC_LANES, g->points - p);
+            float *to = y + (i * g->channels * g->points) + p;
             lanes = (n < ETC_LANES) ? etc_grid_lanes(n, g) : lanes;
-            etc_grid_places(x + (i * image), from + (p * g->axes), lanes,
-                            y + (i * g->channels * g->points) + p, n, g);
+            if ((g->taps == 2) && (g->axes == 2) && (g->size[1] > 1)) {
+                etc_grid_linear(x + (i * image), from + (2 * p), lanes, to, n, &linear);
+            } else {
+                etc_grid_places(x + (i * image), from + (p * g->axes), lanes, to, n, g);
+            }
         }
     }
 }

@@ -22,6 +22,7 @@
  *                                        NaN
  *   etc_within                           does both for numbers; zeros may change their sign
  *   etc_vgather                          loads the floats whose indices the lanes contain
+ *   etc_vgather_pairs                    also loads the floats behind them
  *   etc_of_16                          loads each lane from 16 floats, by the low bits of its index
  *   etc_even, etc_odd                    return the even or odd lanes of a, then those of b
  *   etc_fma, etc_vsqrt                   return a * b + c and the square root, rounded once

@@ -91,6 +91,19 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm256_mask_i32gather_ps((__m256)none, p, (__m256i)at, (__m256)all, 4);
 }
 
+/* Returns p[at[i]] in lane i of *a and p[at[i] + 1] in lane i of *b. */
+ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
+{
+    const double *from = (const double *)(const void *)p;
+    const __m256d none = _mm256_setzero_pd(), all = (__m256d)_mm256_set1_epi64x(-1);
+    const EtcF low = (EtcF)_mm256_mask_i32gather_pd(
+        none, from, _mm256_castsi256_si128((__m256i)at), all, 4);
+    const EtcF high = (EtcF)_mm256_mask_i32gather_pd(
+        none, from, _mm256_extracti128_si256((__m256i)at, 1), all, 4);
+    *a = etc_even(low, high);
+    *b = etc_odd(low, high);
+}
+
 /* Returns p[at[i] mod 16] in each lane i. */
 ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
 {

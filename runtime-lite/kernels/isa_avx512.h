@@ -91,6 +91,18 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return (EtcF)_mm512_mask_i32gather_ps((__m512)none, 0xffff, (__m512i)at, p, 4);
 }
 
+/* Returns p[at[i]] in lane i of *a and p[at[i] + 1] in lane i of *b. */
+ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
+{
+    const __m512d none = _mm512_setzero_pd();
+    const EtcF low = (EtcF)_mm512_mask_i32gather_pd(
+        none, 0xff, _mm512_castsi512_si256((__m512i)at), p, 4);
+    const EtcF high = (EtcF)_mm512_mask_i32gather_pd(
+        none, 0xff, _mm512_maskz_extracti64x4_epi64(0xff, (__m512i)at, 1), p, 4);
+    *a = etc_even(low, high);
+    *b = etc_odd(low, high);
+}
+
 /* Returns p[at[i] mod 16] in each lane i. */
 ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
 {

@@ -47,6 +47,13 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     return v;
 }
 
+/* Returns p[at[i]] in lane i of *a and p[at[i] + 1] in lane i of *b. */
+ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
+{
+    *a = etc_vgather(p, at);
+    *b = etc_vgather(p + 1, at);
+}
+
 /* Returns p[at[i] mod 16] in each lane i. */
 ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
 {
