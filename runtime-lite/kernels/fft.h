@@ -242,41 +242,50 @@ ETC_INLINE void etc_fft_four(const float *x, float *y, const float *w, int64_t p
     }
 }
 
-/* The even results are the transform of the sums of elements k and k + 4, the odd ones that of
- * their differences times the powers of e^(-pi i / 4). */
-ETC_INLINE void etc_fft_eight(const float *x, float *y, const float *w, int64_t p, int64_t s,
-                              int64_t far, int64_t re)
+/* Computes four of eight results, so that the numbers fit into 16 registers.  The even results are
+ * the transform of the sums of elements k and k + 4, the odd ones that of their differences times
+ * the powers of e^(-pi i / 4).  Result j is multiplied by w[j * by]. */
+ETC_INLINE void etc_fft_half_of_eight(const float *x, float *y, const float *w, int64_t by,
+                                      int64_t s, int64_t far, int64_t re, int odd, int turns)
 {
     const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES;
     const EtcF root = etc_splat(0.70710678f);
+    EtcF v[8];
+    ETC_UNROLL
+    for (int32_t k = 0; k < 4; k++) {
+        const float *a = x + (k * far * z), *b = a + (4 * far * z);
+        const EtcF ar = etc_loadu(a + re), ai = etc_loadu(a + im);
+        const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
+        v[2 * k] = (odd != 0) ? (ar - br) : (ar + br);
+        v[(2 * k) + 1] = (odd != 0) ? (ai - bi) : (ai + bi);
+    }
+    if (odd != 0) {
+        const EtcF r1 = v[2], r2 = v[4], r3 = v[6];
+        v[2] = (r1 + v[3]) * root;
+        v[3] = (v[3] - r1) * root;
+        v[4] = v[5];
+        v[5] = -r2;
+        v[6] = (v[7] - r3) * root;
+        v[7] = -(v[7] + r3) * root;
+    }
+    etc_fft_quarter(v);
+    ETC_UNROLL
+    for (int32_t i = 0; i < 4; i++) {
+        const int64_t j = (2 * i) + odd;
+        const float *t = w + (j * by);
+        etc_fft_put(y + (j * s * z), v[2 * i], v[(2 * i) + 1], etc_splat(t[0]), etc_splat(t[1]), re,
+                    (j > 0) && (turns != 0));
+    }
+}
+
+ETC_INLINE void etc_fft_eight(const float *x, float *y, const float *w, int64_t p, int64_t s,
+                              int64_t far, int64_t re, int turns)
+{
     for (int64_t q = 0; q < s; q++) {
-        EtcF even[8], odd[8];
-        ETC_UNROLL
-        for (int32_t k = 0; k < 4; k++) {
-            const float *a = x + ((q + (k * far)) * z), *b = a + (4 * far * z);
-            const EtcF ar = etc_loadu(a + re), ai = etc_loadu(a + im);
-            const EtcF br = etc_loadu(b + re), bi = etc_loadu(b + im);
-            even[2 * k] = ar + br;
-            even[(2 * k) + 1] = ai + bi;
-            odd[2 * k] = ar - br;
-            odd[(2 * k) + 1] = ai - bi;
-        }
-        const EtcF r1 = odd[2], r2 = odd[4], r3 = odd[6];
-        odd[2] = (r1 + odd[3]) * root;
-        odd[3] = (odd[3] - r1) * root;
-        odd[4] = odd[5];
-        odd[5] = -r2;
-        odd[6] = (odd[7] - r3) * root;
-        odd[7] = -(odd[7] + r3) * root;
-        etc_fft_quarter(even);
-        etc_fft_quarter(odd);
-        ETC_UNROLL
-        for (int32_t j = 0; j < 8; j++) {
-            const EtcF *v = (((j % 2) != 0) ? odd : even) + (2 * (j / 2));
-            const float *t = w + (2 * j * p * s);
-            etc_fft_put(y + ((q + (j * s)) * z), v[0], v[1], etc_splat(t[0]), etc_splat(t[1]), re,
-                        j > 0);
-        }
+        const float *from = x + (2 * ETC_LANES * q);
+        float *to = y + (2 * ETC_LANES * q);
+        etc_fft_half_of_eight(from, to, w, 2 * p * s, s, far, re, 0, turns);
+        etc_fft_half_of_eight(from, to, w, 2 * p * s, s, far, re, 1, turns);
     }
 }
 
@@ -331,8 +340,10 @@ ETC_OUTLINE void etc_fft_step(const float *x, float *y, const float *w, int64_t 
     for (int64_t p = 0; p < rest; p++) {
         const float *from = x + (p * s * z);
         float *to = y + (r * p * s * z);
-        if (r == 8) {
-            etc_fft_eight(from, to, w, p, s, far, re);
+        if ((r == 8) && (p == 0)) {
+            etc_fft_eight(from, to, w, p, s, far, re, 0);
+        } else if (r == 8) {
+            etc_fft_eight(from, to, w, p, s, far, re, 1);
         } else if (r == 4) {
             if (p == 0) {
                 etc_fft_four(from, to, w, p, s, far, re, 0);
@@ -527,6 +538,15 @@ ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t ste
             for (int j = 0; j < RUN; j++) {
                 etc_storeu(y + at[i] + k + (j * ETC_LANES), t[j][i]);
             }
+        }
+    }
+    if ((step != pair) && (pair == 2) && (lanes == ETC_LANES) && (etc_fft_beside(at, 2) != 0)) {
+        for (; k < (2 * n); k += 2) {
+            float *to = y + at[0] + ((k / 2) * step);
+            const EtcF re = etc_loadu(from + (k * ETC_LANES));
+            const EtcF im = etc_loadu(from + ((k + 1) * ETC_LANES));
+            etc_storeu(to, etc_zip_low(re, im));
+            etc_storeu(to + ETC_LANES, etc_zip_high(re, im));
         }
     }
     for (; ((step == pair) || (pair == 2)) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {

@@ -83,6 +83,19 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
 }
 
+/* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */
+ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
+{
+    return (EtcF)_mm256_permute2f128_ps(_mm256_unpacklo_ps((__m256)a, (__m256)b),
+                                        _mm256_unpackhi_ps((__m256)a, (__m256)b), 0x20);
+}
+
+ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
+{
+    return (EtcF)_mm256_permute2f128_ps(_mm256_unpacklo_ps((__m256)a, (__m256)b),
+                                        _mm256_unpackhi_ps((__m256)a, (__m256)b), 0x31);
+}
+
 /* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {

@@ -84,6 +84,19 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
 }
 
+/* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */
+ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
+{
+    const EtcI at = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
+}
+
+ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
+{
+    const EtcI at = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
+}
+
 /* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {

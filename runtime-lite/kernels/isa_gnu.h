@@ -40,6 +40,19 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return v;
 }
 
+/* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */
+ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
+{
+    EtcF v = {a[0], b[0], a[1], b[1]};
+    return v;
+}
+
+ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
+{
+    EtcF v = {a[2], b[2], a[3], b[3]};
+    return v;
+}
+
 /* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {

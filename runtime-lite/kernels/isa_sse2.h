@@ -72,6 +72,17 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
 }
 
+/* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */
+ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
+{
+    return (EtcF)_mm_unpacklo_ps((__m128)a, (__m128)b);
+}
+
+ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
+{
+    return (EtcF)_mm_unpackhi_ps((__m128)a, (__m128)b);
+}
+
 /* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {
