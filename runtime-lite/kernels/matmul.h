@@ -89,13 +89,71 @@ ETC_OUTLINE void etc_row_by_columns(const float *a, const float *b, const float 
 /* The most rows of a for which b is not packed on a CPU without vectors. */
 #define ETC_FEW_ROWS 6
 
+/* Multiplies rows of k floats by n columns, both 2 or 4, as many rows at a time as there are lanes.
+ * Term i of column j is b[i * down + j * right].  Returns the number of rows that it did. */
+ETC_INLINE int64_t etc_narrow_product(const float *a, const float *b, int64_t down, int64_t right,
+                                      const float *bias, float *y, const EtcMatmul *g, int k, int n)
+{
+    const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
+    int64_t row = 0;
+    for (; (row + ETC_LANES) <= g->m; row += ETC_LANES) {
+        EtcF c[4], s[4];
+        ETC_UNROLL
+        for (int i = 0; i < k; i++) {
+            c[i] = etc_loadu(a + (row * k) + (i * ETC_LANES));
+        }
+        etc_to_columns(c, k);
+        ETC_UNROLL
+        for (int j = 0; j < n; j++) {
+            s[j] = etc_splat((bias != NULL) ? bias[j] : 0.0f);
+            ETC_UNROLL
+            for (int i = 0; i < k; i++) {
+                s[j] = etc_fma(c[i], etc_splat(b[(i * down) + (j * right)]), s[j]);
+            }
+            s[j] = etc_at_most(etc_at_least(s[j], lo), hi);
+        }
+        etc_to_rows(s, n);
+        ETC_UNROLL
+        for (int j = 0; j < n; j++) {
+            etc_storeu(y + (row * n) + (j * ETC_LANES), s[j]);
+        }
+    }
+    return row;
+}
+
+/* Does the first rows of a product of at most four terms and columns, whose tiles would use few
+ * lanes.  Returns the number of rows that it did. */
+ETC_OUTLINE int64_t etc_narrow_rows(const float *a, const float *b, const float *bias, float *y,
+                                    const EtcMatmul *g)
+{
+    const int by_columns = g->b_form == ETC_BY_COLUMNS;
+    const int64_t row = (g->b_form == ETC_BY_BLOCKS) ? ETC_TOGETHER : g->b_row;
+    const int64_t down = (by_columns != 0) ? 1 : row, right = (by_columns != 0) ? row : 1;
+    if ((ETC_REGISTERS == 8) || (g->from_y != 0) || (g->a_row != g->k) || ((g->k != 2) && (g->k != 4))) {
+        return 0;
+    }
+    if ((g->n == 2) && (g->k == 2)) {
+        return etc_narrow_product(a, b, down, right, bias, y, g, 2, 2);
+    }
+    if (g->n == 2) {
+        return etc_narrow_product(a, b, down, right, bias, y, g, 4, 2);
+    }
+    if ((g->n == 4) && (g->k == 2)) {
+        return etc_narrow_product(a, b, down, right, bias, y, g, 2, 4);
+    }
+    return (g->n == 4) ? etc_narrow_product(a, b, down, right, bias, y, g, 4, 4) : 0;
+}
+
 /* Computes y[m][n] as above.  bias: n floats, or NULL.  y overlaps no operand.  work:
  * ETC_WORK_BYTES, which are not used if b is in blocks. */
 ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bias, float *y,
                                 const EtcMatmul *g, void *work)
 {
     float *panel = (float *)work;
-    EtcBlock t = {a, panel, y, bias, g->m, 0, 0, g->a_row, 0, g->n, 1, g->lo, g->hi,
+    const int64_t done = etc_narrow_rows(a, b, bias, y, g);
+    a += done * g->a_row;
+    y += done * g->n;
+    EtcBlock t = {a, panel, y, bias, g->m - done, 0, 0, g->a_row, 0, g->n, 1, g->lo, g->hi,
                   ETC_FROM_ZERO, 0, ETC_TOGETHER};
     const int in_blocks = g->b_form == ETC_BY_BLOCKS;
     if ((ETC_REGISTERS == 8) && (g->b_form == ETC_BY_COLUMNS) && (g->m <= ETC_FEW_ROWS) &&

@@ -269,6 +269,9 @@ static void hash_matmuls(void)
     hash_floats("matmul", 13 * 37);
     etc_matmul_f32(in_a, in_w, in_b, out, &linear, work.bytes);
     hash_floats("linear", 3 * 61);
+    const EtcMatmul narrow = {37, 2, 4, 4, 2, -inf, inf, ETC_BY_ROWS, 0};
+    etc_matmul_f32(in_a, in_w, NULL, out, &narrow, work.bytes);
+    hash_floats("narrow", 37 * 2);
 }
 
 static void hash_packed_rows(const char *name, int64_t m, int64_t k, int64_t group, int bits)

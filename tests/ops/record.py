@@ -930,13 +930,23 @@ def rounded(w):
         record(w, "round_bfloat", lambda v: v.bfloat16().to(v.dtype), x)
 
 
+def narrow(w):
+    """More rows than a vector has lanes, and few terms and columns."""
+    for k, n in ((2, 2), (2, 4), (4, 2), (4, 4)):
+        x = rand(37, k)
+        record(w, "aten::mm.out", torch.mm, x, rand(k, n))
+        record(w, "aten::linear.out", F.linear, x, rand(n, k), rand(n))
+        x[5, 1] = INF
+        record(w, "aten::mm.out", torch.mm, x, rand(k, n))
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order, counted, sampled, unsigned, rounded):
+                  packed_linear, official, order, counted, sampled, unsigned, rounded, narrow):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -215,7 +215,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
                                        "arithmetic", "order", "counted", "sampled", "linalg", "unsigned",
-                                       "rounded"};
+                                       "rounded", "narrow"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -257,6 +257,10 @@ Test(kernels, fills)
 Test(kernels, added)
 {
     run_family("added", 130);
+}
+Test(kernels, narrow)
+{
+    run_family("narrow", 12);
 }
 Test(kernels, matmul)
 {
