@@ -10,7 +10,7 @@ static int read_rows(const EtcTensor *x, int32_t d, EtcFft *g, int64_t *size, in
     const int32_t is_real = (g->form == 1) ? 1 : 0, axes = x->rank - 1 + is_real;
     const int64_t half = (g->n / 2) + 1;
     if ((g->n < 1) || (x->dtype != ETC_F32) || (d < 0) || (x->rank < 1) ||
-        (x->rank >= ETC_MAX_RANK) || (x->dim[d] != ((g->form == 2) ? half : g->n)) ||
+        (x->rank >= ETC_MAX_RANK) || (d >= axes) || (x->dim[d] != ((g->form == 2) ? half : g->n)) ||
         ((is_real == 0) && (x->dim[axes] != 2))) {
         return 0;
     }
@@ -21,8 +21,10 @@ static int read_rows(const EtcTensor *x, int32_t d, EtcFft *g, int64_t *size, in
         g->inner *= (i > d) ? x->dim[i] : 1;
         size[i] = (i == d) ? ((is_real != 0) ? half : g->n) : x->dim[i];
     }
-    size[axes] = 2;
-    *rank = axes + ((g->form == 2) ? 0 : 1);
+    *rank = axes + ((g->form == 2) ? 0 : ((g->form == 3) ? 2 : 1));
+    for (int32_t i = axes; i < *rank; i++) {
+        size[i] = 2;
+    }
     return 1;
 }
 
@@ -69,7 +71,8 @@ EtcStatus etc_fft(const EtcCall *c)
 }
 
 /* Arguments: x, dim, normalization, onesided, out (complex, or pairs along a further axis), and
- * working memory, which a .pte brings in the place of the return slot. */
+ * working memory, which a .pte brings in the place of the return slot.  There are one axis, or two
+ * of which the second is the last one and has two elements. */
 EtcStatus etc_fft_r2c(const EtcCall *c)
 {
     EtcTensor *x, *y, *work;
@@ -82,12 +85,18 @@ EtcStatus etc_fft_r2c(const EtcCall *c)
         !etc_arg_tensor(c, 5, &work)) {
         return ETC_BAD_ARG;
     }
-    if ((dim.n != 1) || (norm != 0) || (is_half == 0)) {
+    if ((dim.n < 1) || (dim.n > 2) || (norm != 0) || (is_half == 0)) {
         return ETC_UNSUPPORTED;
     }
     const int32_t axis = etc_dim(dim.v[0], x->rank);
     if ((axis < 0) || (axis >= x->rank)) { /* a number has axis 0 */
         return ETC_BAD_ARG;
+    }
+    if (dim.n == 2) {
+        if ((etc_dim(dim.v[1], x->rank) != (x->rank - 1)) || (x->dim[x->rank - 1] != 2)) {
+            return ETC_UNSUPPORTED;
+        }
+        g.form = 3;
     }
     g.n = x->dim[axis];
     return transform(c, x, axis, y, work, &g);

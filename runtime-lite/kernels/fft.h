@@ -22,10 +22,12 @@
 
 /* A transform along n of a tensor [outer][n][inner] without gaps.  Complex numbers are pairs of
  * floats.  The transform of a real row is determined by its first n / 2 + 1 results, the half;
- * only these are read or written. */
+ * only these are read or written.  Form 3 takes pairs of real numbers a, b to the transforms of
+ * a + b and a - b, which is a transform along two axes, n and the pairs. */
 typedef struct EtcFft {
     int64_t n, outer, inner;
-    int32_t form; /* 0: complex to complex, 1: real numbers to a half, 2: a half to real numbers */
+    int32_t form; /* 0: complex to complex, 1: real numbers to a half, 2: a half to real numbers,
+                   * 3: pairs of real numbers to pairs of complex ones, never backward */
     int32_t is_backward; /* the sign of the exponent is plus */
 } EtcFft;
 
@@ -103,7 +105,8 @@ ETC_INLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t form
 {
     const int64_t r = ((n >= 256) && ((rows < 8) || (n > 4096))) ? etc_fft_divisor(n) : 1;
     p->is_split = ((r >= 8) || ((n > 4096) && (r > 1))) ? 1 : 0;
-    p->is_packed = ((p->is_split == 0) && (form != 0) && ((n % 2) == 0)) ? 1 : 0;
+    p->is_packed =
+        ((p->is_split == 0) && ((form == 1) || (form == 2)) && ((n % 2) == 0)) ? 1 : 0;
     if ((n < 1) || (n > 16777216) || ((n / ((p->is_split != 0) ? r : 1)) > 4096)) {
         return 0;
     }
@@ -523,6 +526,23 @@ ETC_INLINE void etc_fft_spread(EtcF v, float *y, int64_t step)
     }
 }
 
+/* Writes n elements of `pair` floats, 2 or 4, whose lanes are beside each other in y. */
+ETC_INLINE void etc_fft_beside_empty(const float *from, int64_t step, int pair, int64_t n, float *y)
+{
+    for (int64_t k = 0; k < n; k++) {
+        EtcF v[4];
+        ETC_UNROLL
+        for (int i = 0; i < pair; i++) {
+            v[i] = etc_loadu(from + (((k * pair) + i) * ETC_LANES));
+        }
+        etc_to_rows(v, pair);
+        ETC_UNROLL
+        for (int i = 0; i < pair; i++) {
+            etc_storeu(y + (k * step) + (i * ETC_LANES), v[i]);
+        }
+    }
+}
+
 /* Writes the first `lanes` lanes of the n elements at `from` into y. */
 ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t step, int64_t pair,
                                int64_t n, int64_t lanes, float *y)
@@ -540,14 +560,13 @@ ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t ste
             }
         }
     }
-    if ((step != pair) && (pair == 2) && (lanes == ETC_LANES) && (etc_fft_beside(at, 2) != 0)) {
-        for (; k < (2 * n); k += 2) {
-            float *to = y + at[0] + ((k / 2) * step);
-            const EtcF re = etc_loadu(from + (k * ETC_LANES));
-            const EtcF im = etc_loadu(from + ((k + 1) * ETC_LANES));
-            etc_storeu(to, etc_zip_low(re, im));
-            etc_storeu(to + ETC_LANES, etc_zip_high(re, im));
+    if ((step != pair) && (pair > 1) && (lanes == ETC_LANES) && (etc_fft_beside(at, pair) != 0)) {
+        if (pair == 2) {
+            etc_fft_beside_empty(from, step, 2, n, y + at[0]);
+        } else {
+            etc_fft_beside_empty(from, step, 4, n, y + at[0]);
         }
+        k = n * pair;
     }
     for (; ((step == pair) || (pair == 2)) && ((k + ETC_LANES) <= (n * pair)); k += ETC_LANES) {
         EtcF t[ETC_LANES];
@@ -660,6 +679,56 @@ ETC_INLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t t
     }
 }
 
+/* -- pairs of real rows ------------------------------------------------------------------------ */
+
+/* Converts n elements a, b at x to a + b, a - b. */
+ETC_INLINE void etc_fft_sums(float *x, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        float *at = x + (2 * ETC_LANES * k);
+        const EtcF a = etc_loadu(at), b = etc_loadu(at + ETC_LANES);
+        etc_storeu(at, a + b);
+        etc_storeu(at + ETC_LANES, a - b);
+    }
+}
+
+/* Writes elements from .. to - 1 of the transforms of s and d at y, four vectors each.  z is the
+ * transform of s + i d, which has n elements. */
+ETC_OUTLINE void etc_fft_apart(const float *z, float *y, int64_t n, int64_t from, int64_t to)
+{
+    const EtcF by = etc_splat(0.5f);
+    for (int64_t k = from; k < to; k++) {
+        const float *a = z + (2 * ETC_LANES * k), *b = z + (2 * ETC_LANES * ((k > 0) ? (n - k) : 0));
+        float *at = y + (4 * ETC_LANES * (k - from));
+        EtcF s[2], d[2];
+        etc_fft_halves(a, b, by, s, d);
+        etc_storeu(at, s[0]);
+        etc_storeu(at + ETC_LANES, s[1]);
+        etc_storeu(at + (2 * ETC_LANES), d[1]);
+        etc_storeu(at + (3 * ETC_LANES), -d[0]);
+    }
+}
+
+/* Does so for all elements of one row: z has them in y, four floats apart, of which it writes all;
+ * elements are `step` floats apart. */
+ETC_INLINE void etc_fft_apart_row(float *y, int64_t n, int64_t step)
+{
+    for (int64_t k = 0; k <= (n - k); k++) {
+        const int64_t far = (k > 0) ? (n - k) : 0;
+        float *a = y + (k * step), *b = y + (far * step);
+        const float s0 = (a[0] + b[0]) * 0.5f, s1 = (a[1] - b[1]) * 0.5f;
+        const float d0 = (a[1] + b[1]) * 0.5f, d1 = (a[0] - b[0]) * 0.5f;
+        b[0] = s0;
+        b[1] = -s1;
+        b[2] = d0;
+        b[3] = d1;
+        a[0] = s0;
+        a[1] = s1;
+        a[2] = d0;
+        a[3] = -d1;
+    }
+}
+
 /* -- rows -------------------------------------------------------------------------------------- */
 
 /* Sets at[i] to the place of row `row` + i in a tensor whose rows have n elements of `pair` floats.
@@ -677,7 +746,8 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
                               int64_t row)
 {
     const int64_t half = (g->n / 2) + 1, x_pair = (g->form == 1) ? 1 : 2,
-                  y_pair = (g->form == 2) ? 1 : 2, x_n = (g->form == 2) ? half : g->n,
+                  y_pair = (g->form == 3) ? 4 : ((g->form == 2) ? 1 : 2),
+                  x_n = (g->form == 2) ? half : g->n,
                   y_n = (g->form == 1) ? half : g->n;
     const int64_t lanes = etc_min_i64(ETC_LANES, (g->outer * g->inner) - row);
     const int64_t back = ((g->form == 0) ? (g->is_backward != 0) : (g->form == 2)) ? ETC_LANES : 0;
@@ -698,6 +768,8 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
         }
         a = p->b;
         b = p->a;
+    } else if (g->form == 3) {
+        etc_fft_sums(a, g->n);
     } else {
         /* the elements need no conversion */
     }
@@ -717,7 +789,17 @@ ETC_INLINE void etc_fft_group(const float *x, float *y, const EtcFft *g, const E
         /* the results need no conversion */
     }
     etc_fft_places(g, row, y_n, y_pair, at);
-    etc_fft_empty(z, at, g->inner * y_pair, y_pair, y_n, lanes, y);
+    if (g->form != 3) {
+        etc_fft_empty(z, at, g->inner * y_pair, y_pair, y_n, lanes, y);
+        return;
+    }
+    const int64_t part = (g->n + 1) / 2; /* of the results, which the other buffer has room for */
+    for (int64_t k = 0; k < g->n; k += part) {
+        const int64_t end = etc_min_i64(k + part, g->n);
+        float *to = (z == p->a) ? p->b : p->a;
+        etc_fft_apart(z, to, g->n, k, end);
+        etc_fft_empty(to, at, g->inner * 4, 4, end - k, lanes, y + (k * g->inner * 4));
+    }
 }
 
 /* -- a row of its own -------------------------------------------------------------------------- */
@@ -802,7 +884,8 @@ ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const Etc
                             int64_t row)
 {
     const int64_t half = (g->n / 2) + 1, x_pair = (g->form == 1) ? 1 : 2,
-                  y_pair = (g->form == 2) ? 1 : 2, x_n = (g->form == 2) ? half : g->n,
+                  y_pair = (g->form == 3) ? 4 : ((g->form == 2) ? 1 : 2),
+                  x_n = (g->form == 2) ? half : g->n,
                   y_n = (g->form == 1) ? half : g->n;
     const int64_t re = (g->is_backward != 0) ? ETC_LANES : 0;
     const float *from = x + ((((row / g->inner) * x_n * g->inner) + (row % g->inner)) * x_pair);
@@ -810,10 +893,20 @@ ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const Etc
     if (g->form == 2) {
         etc_fft_mirror(from, 2 * g->inner, p->matrix, 2, g->n, 1.0f, 1);
         etc_fft_columns(p->matrix, 2, 2, p, re);
+    } else if (g->form == 3) {
+        for (int64_t k = 0; k < g->n; k++) {
+            const float a = from[2 * k * g->inner], b = from[(2 * k * g->inner) + 1];
+            p->matrix[2 * k] = a + b;
+            p->matrix[(2 * k) + 1] = a - b;
+        }
+        etc_fft_columns(p->matrix, 2, 2, p, re);
     } else {
         etc_fft_columns(from, g->inner * x_pair, x_pair, p, re);
     }
-    etc_fft_rows(to, g->inner * y_pair, y_pair, y_n, p, re);
+    etc_fft_rows(to, g->inner * y_pair, etc_min_i64(y_pair, 2), y_n, p, re);
+    if (g->form == 3) {
+        etc_fft_apart_row(to, g->n, g->inner * 4);
+    }
 }
 
 /* -- whole tensors ----------------------------------------------------------------------------- */

@@ -983,6 +983,73 @@ Test(kernels, a_real_transform_of_a_pte_writes_complex_numbers_as_pairs)
     free(t);
 }
 
+/* Transforms pairs along axis 1 and their own axis, as a .pte calls it. */
+static EtcStatus transform_pairs(Transform *t, const EtcCores *cores, int last, int work)
+{
+    int32_t x_dim[4] = {t->outer, t->n, t->inner, last}, w_dim[1] = {work};
+    int32_t y_dim[5] = {t->outer, t->n, t->inner, 2, 2};
+    EtcTensor x = {.data = t->x, .dtype = ETC_F32, .rank = 4, .dim = x_dim};
+    EtcTensor y = {.data = t->y, .dtype = ETC_F32, .rank = 5, .dim = y_dim, .capacity = sizeof t->y};
+    EtcTensor w = {.data = t->work, .dtype = ETC_F32, .rank = 1, .dim = w_dim};
+    EtcValue axis[2] = {{.tag = ETC_INT, .as.i = 1}, {.tag = ETC_INT, .as.i = 3}};
+    EtcValue *list[2] = {&axis[0], &axis[1]};
+    EtcValue v[6] = {{.tag = ETC_TENSOR, .as.tensor = &x},
+                     {.tag = ETC_LIST_INT, .as.list = {.item = list, .n = 2}},
+                     {.tag = ETC_INT, .as.i = 0}, {.tag = ETC_IS_BOOL, .as.b = 1},
+                     {.tag = ETC_TENSOR, .as.tensor = &y}, {.tag = ETC_TENSOR, .as.tensor = &w}};
+    EtcValue *arg[6] = {&v[0], &v[1], &v[2], &v[3], &v[4], &v[5]};
+    const EtcCall c = {.arg = arg, .n_args = 6, .cores = cores};
+    return etc_fft_r2c(&c);
+}
+
+/* Compares row (o, i) of the transforms of a + b and a - b with the sums that define them. */
+static void check_pairs(const Transform *t, int o, int i)
+{
+    for (int k = 0; k < (2 * t->n); k++) {
+        const int is_less = k % 2;
+        double complex sum = 0.0;
+        for (int j = 0; j < t->n; j++) {
+            const double complex x = input_of(t, o, j, i);
+            const double of = creal(x) + ((is_less != 0) ? -cimag(x) : cimag(x));
+            sum += of * cexp(-((2.0 * M_PI * (double)((j * (k / 2)) % t->n)) / t->n) * I);
+        }
+        const float *at = t->y + (((((o * t->n) + (k / 2)) * t->inner) + i) * 4) + (2 * is_less);
+        cr_assert_lt(cabs((at[0] + (at[1] * I)) - sum), 2e-6 * t->n, "%d: element %d", t->n, k);
+    }
+}
+
+Test(kernels, a_real_transform_of_pairs_gives_those_of_sums_and_differences)
+{
+    static const int length[] = {1, 2, 7, 37, 64, 75, 256, 300};
+    static const int rows[][2] = {{1, 1}, {3, 1}, {18, 1}, {1, 5}, {2, 17}};
+    static float first[FLOATS];
+    Transform *t = calloc(1, sizeof *t);
+    cr_assert_not_null(t);
+    for (int i = 0; i < FLOATS; i++) {
+        t->x[i] = (float)(((i * 7919) % 2003) - 1001) / 1001.0f;
+    }
+    for (int i = 0; i < (8 * 5); i++) {
+        t->n = length[i / 5];
+        t->outer = rows[i % 5][0];
+        t->inner = rows[i % 5][1];
+        const int floats = (int)etc_fft_work(t->n, t->outer * t->inner, 3);
+        cr_assert_eq(transform_pairs(t, etc_cores(), 2, floats - 1), ETC_NO_MEMORY);
+        cr_assert_eq(transform_pairs(t, etc_cores(), 3, floats), ETC_UNSUPPORTED);
+        for (int k = 0; etc_cores_at(k) != NULL; k++) {
+            memset(t->y, 0, sizeof t->y);
+            t->work[floats] = 7.0f;
+            cr_assert_eq(transform_pairs(t, etc_cores_at(k), 2, floats), ETC_OK);
+            cr_assert_eq(t->work[floats], 7.0f);
+            cr_assert((k == 0) || !memcmp(t->y, first, sizeof first), "%d", t->n);
+            memcpy(first, t->y, sizeof first);
+        }
+        for (int row = 0; row < (t->outer * t->inner); row += 3) {
+            check_pairs(t, row / t->inner, row % t->inner);
+        }
+    }
+    free(t);
+}
+
 Test(kernels, none_refuses)
 {
     EtcCall c = {NULL, 0, NULL, NULL, NULL};
