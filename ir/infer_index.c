@@ -490,7 +490,7 @@ static bool set_transform(const Node *n, Type *out, Type x, int axis, int64_t le
 {
     Dim dim[MAX_RANK], rows = DIM(1);
     int64_t half = length / 2 + 1, read = form == 2 ? half : length;
-    if (form < 0 || form > 2 || x.dtype != ETC_F32 || !dims_match(n, x.dim[axis], DIM(read)) ||
+    if (form < 0 || form > 3 || x.dtype != ETC_F32 || !dims_match(n, x.dim[axis], DIM(read)) ||
         (form != 1 && !dim_equal(x.dim[x.rank - 1], DIM(2))))
         return diag_error(d, n->loc, "expects rows of %" PRId64 " floats or pairs of them", read);
     for (int i = 0; i < x.rank; i++) {
@@ -502,7 +502,7 @@ static bool set_transform(const Node *n, Type *out, Type x, int axis, int64_t le
     Dim work = DIM(eval_fft_work(length, rows.expr ? -1 : rows.value, form));
     if (!work.value)
         return diag_error(d, n->loc, "has no kernel for %" PRId64 " elements", length);
-    return set_tensor(n, &out[0], ETC_F32, x.rank + (form == 1) - (form == 2), dim, d) &&
+    return set_tensor(n, &out[0], ETC_F32, x.rank + (int)(form % 2) - (form == 2), dim, d) &&
            set_tensor(n, &out[1], ETC_F32, 1, &work, d);
 }
 
@@ -517,21 +517,26 @@ bool infer_fft(const Node *n, Type *out, Diag *d)
     return get_int(n, "form", &form, d) && get_int(n, "n", &length, d) &&
            get_rank(n, "self", form == 1 ? 1 : 2, MAX_RANK - 1, &x, d) &&
            get_axis(n, "dim", x.rank - (form != 1), &axis, d) &&
+           (form != 3 || diag_error(d, n->loc, "has no form 3")) &&
            set_transform(n, out, x, axis, length, form, d);
 }
 
-/* Infers form 1 with the arguments of aten._fft_r2c.  A .pte has its result as two tensors, pairs
- * and complex, and a run would resize one of them, so all sizes are known. */
+/* Infers a transform with the arguments of aten._fft_r2c: form 1 along one axis, and form 3 along
+ * an axis and the last one, of pairs.  A .pte has its result as two tensors, pairs and complex, and a
+ * run would resize one of them, so all sizes are known. */
 bool infer_fft_r2c(const Node *n, Type *out, Diag *d)
 {
     Type x;
-    int64_t axis, norm;
-    if (!get_rank(n, "self", 1, MAX_RANK - 1, &x, d) || !get_ints(n, "dim", 1, 0, &axis, d) ||
-        !get_int(n, "normalization", &norm, d))
+    int64_t axis[2] = {0, -1}, norm;
+    bool is_both = arg_count(n, "dim") == 2;
+    if (!get_rank(n, "self", 1 + is_both, MAX_RANK - 1, &x, d) ||
+        !get_ints(n, "dim", 1 + is_both, 0, axis, d) || !get_int(n, "normalization", &norm, d))
         return false;
-    if (axis >= x.rank || norm || !arg_bool(n, "onesided") || !type_is_static(x))
-        return diag_error(d, n->loc, "expects one axis, known sizes, no norm and one side");
-    return set_transform(n, out, x, (int)axis, x.dim[axis].value, 1, d);
+    if (axis[0] < 0 || axis[0] >= x.rank - is_both || (is_both && axis[1] != x.rank - 1) || norm ||
+        !arg_bool(n, "onesided") || !type_is_static(x))
+        return diag_error(d, n->loc, "expects an axis, or one and that of pairs, known sizes, no norm "
+                                     "and one side");
+    return set_transform(n, out, x, (int)axis[0], x.dim[axis[0]].value, is_both ? 3 : 1, d);
 }
 
 /* Sums of integers and bools are i64. */
