@@ -116,17 +116,28 @@ static int64_t blocks_of_node(const Node *n, int64_t rows, RowSplit u)
     return own < most ? own : most;
 }
 
+/* Returns whether each result of n has rows as the first one, or is working memory, which nobody
+ * reads. */
+static bool results_have_rows(const Rows *s, const Node *n, int64_t rows, RowSplit u)
+{
+    RowSplit own;
+    for (int i = 1; i < n->n_out; i++) {
+        Type t = n->out[i]->type;
+        if (s->last_read[n->out[i]->index] &&
+            (!rows_split(t, rows, &own) || !dims_equal(t.dim, n->out[0]->type.dim, u.axes)))
+            return false;
+    }
+    return true;
+}
+
 /* Returns into how many blocks of rows n can be cut; below 2: it cannot. */
-static int64_t can_cut(const Node *n, int64_t rows)
+static int64_t can_cut(const Rows *s, const Node *n, int64_t rows)
 {
     RowSplit u, other;
     bool has_cut = false;
     if (!n->n_out || !n->n_in || !node_is_pure(n) || node_reads_symbols(n) ||
-        !rows_split(n->out[0]->type, rows, &u))
+        !rows_split(n->out[0]->type, rows, &u) || !results_have_rows(s, n, rows, u))
         return 0;
-    for (int i = 1; i < n->n_out; i++)
-        if (!rows_split(n->out[i]->type, rows, &other) || !dims_equal(n->out[i]->type.dim, n->out[0]->type.dim, u.axes))
-            return 0;
     for (int i = 0; i < n->n_in; i++) {
         RowAccess role = access_rows(n, i, u);
         if (role == ROWS_NONE || (role == ROWS_CUT && !rows_split(n->in[i]->type, rows, &other)))
@@ -163,7 +174,7 @@ static void extend_runs(Rows *s, int t, const Open *before, Open *now)
     now->n = 0;
     for (int i = 0; i < before->n; i++) {
         Run *run = &s->run[before->run[i]];
-        int64_t blocks = can_cut(s->node[t], run->rows);
+        int64_t blocks = can_cut(s, s->node[t], run->rows);
         if (blocks < 2 || !reads_before(s, s->node[t], run->rows, run->first))
             continue;
         run->last = t;
@@ -177,7 +188,7 @@ static void start_run(Rows *s, int t, int64_t rows, Open *now)
     for (int i = 0; i < now->n; i++)
         if (s->run[now->run[i]].rows == rows)
             return;
-    Run one = {t, t, rows, rows > 1 ? can_cut(s->node[t], rows) : 0, NULL, NULL, 0};
+    Run one = {t, t, rows, rows > 1 ? can_cut(s, s->node[t], rows) : 0, NULL, NULL, 0};
     if (one.blocks < 2 || now->n == MOST_OPEN)
         return;
     now->run[now->n++] = s->n_runs;
@@ -484,6 +495,23 @@ static bool copy_view(const Piece *b, const Node *n)
     return y;
 }
 
+/* Gives the results that nobody reads, which are working memory, the types for fewer rows. */
+static bool infer_unread(Rows *s, const Node *n, Node *copy)
+{
+    Type *t = NEW(s->tmp, Type, n->n_out);
+    bool all = true;
+    for (int i = 1; i < n->n_out; i++)
+        all = all && s->last_read[n->out[i]->index];
+    if (all)
+        return true;
+    if (!node_infer(copy, t, s->r.d))
+        return false;
+    for (int i = 1; i < n->n_out; i++)
+        if (!s->last_read[n->out[i]->index])
+            copy->out[i]->type = t[i];
+    return true;
+}
+
 static bool copy_node(const Piece *b, const Node *n)
 {
     Rows *s = b->s;
@@ -506,9 +534,13 @@ static bool copy_node(const Piece *b, const Node *n)
         const char *name =
             arena_numbered(s->g->program->arena, n->out[i]->name, ".", graph_number(s->g) + 1);
         RowSplit own;
+        bool is_read = !i || s->last_read[n->out[i]->index];
         s->stamp[n->out[i]->index] = s->n_blocks;
-        s->piece[n->out[i]->index] = node_add_out(copy, name, piece_type(b, n->out[i], &own));
+        s->piece[n->out[i]->index] = node_add_out(
+            copy, name, is_read ? piece_type(b, n->out[i], &own) : n->out[i]->type);
     }
+    if (!infer_unread(s, n, copy))
+        return false;
     graph_insert(s->g, b->at, copy);
     s->head = s->head ? s->head : copy;
     return true;
