@@ -77,7 +77,7 @@ ETC_INLINE int64_t etc_fft_radices(EtcFftLine *l, int64_t m)
 
 /* Plans the steps for length n, or those of the convolution with a chirp if n has a prime factor
  * above 31. */
-ETC_INLINE void etc_fft_line(EtcFftLine *l, int64_t n)
+ETC_OUTLINE void etc_fft_line(EtcFftLine *l, int64_t n)
 {
     l->n = n;
     if (etc_fft_radices(l, n) > 1) {
@@ -101,7 +101,7 @@ ETC_INLINE int64_t etc_fft_divisor(int64_t n)
 
 /* Plans the transform of `rows` rows of n elements, but sets no pointers.  Returns 1, or 0 if no
  * kernel supports the length. */
-ETC_INLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t form)
+ETC_OUTLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t form)
 {
     const int64_t r = ((n >= 256) && ((rows < 8) || (n > 4096))) ? etc_fft_divisor(n) : 1;
     p->is_split = ((r >= 8) || ((n > 4096) && (r > 1))) ? 1 : 0;
@@ -173,7 +173,7 @@ ETC_OUTLINE void etc_fft_set_roots(const EtcFftPlan *p, int64_t n)
 }
 
 /* Writes the first `count` of the n roots of one as floats. */
-ETC_INLINE void etc_fft_table(const EtcFftPlan *p, int64_t n, int64_t count, float *to)
+ETC_OUTLINE void etc_fft_table(const EtcFftPlan *p, int64_t n, int64_t count, float *to)
 {
     etc_fft_set_roots(p, n);
     for (int64_t i = 0; i < count; i++) {
@@ -592,7 +592,7 @@ ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t ste
 }
 
 /* Converts n real elements at x to complex elements at y. */
-ETC_INLINE void etc_fft_widen(const float *x, float *y, int64_t n)
+ETC_OUTLINE void etc_fft_widen(const float *x, float *y, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
         etc_storeu(y + (2 * ETC_LANES * k), etc_loadu(x + (ETC_LANES * k)));
@@ -663,7 +663,7 @@ ETC_OUTLINE void etc_fft_pack(float *x, float *z, const float *turn, int64_t m, 
 /* Completes a half x to all n results, at y.  Each part of an element has `lanes` floats; elements
  * are `step` floats apart in x and `to` floats apart in y.  `sign` multiplies the imaginary
  * parts. */
-ETC_INLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t to, int64_t n,
+ETC_OUTLINE void etc_fft_mirror(const float *x, int64_t step, float *y, int64_t to, int64_t n,
                                float sign, int64_t lanes)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -733,7 +733,7 @@ ETC_INLINE void etc_fft_apart_row(float *y, int64_t n, int64_t step)
 
 /* Sets at[i] to the place of row `row` + i in a tensor whose rows have n elements of `pair` floats.
  * Lanes past the last row get the last row's place. */
-ETC_INLINE void etc_fft_places(const EtcFft *g, int64_t row, int64_t n, int64_t pair, int64_t *at)
+ETC_OUTLINE void etc_fft_places(const EtcFft *g, int64_t row, int64_t n, int64_t pair, int64_t *at)
 {
     for (int i = 0; i < ETC_LANES; i++) {
         const int64_t r = etc_min_i64(row + i, (g->outer * g->inner) - 1);
@@ -823,7 +823,7 @@ ETC_INLINE void etc_fft_turns(float *z, const EtcFftPlan *p, int64_t column, int
 
 /* Sets the places of lines first, first + 1, ... of `count`, which are `apart` floats apart.  Lanes
  * past the last line get its place. */
-ETC_INLINE void etc_fft_line_places(int64_t first, int64_t count, int64_t apart, int64_t *at)
+ETC_OUTLINE void etc_fft_line_places(int64_t first, int64_t count, int64_t apart, int64_t *at)
 {
     for (int i = 0; i < ETC_LANES; i++) {
         at[i] = etc_min_i64(first + i, count - 1) * apart;
