@@ -101,29 +101,35 @@ static int64_t least_channels(const Weighted *conv)
     return taps > 1 && conv->groups == 1 ? LEAST_WINDOWED : LEAST_CHANNELS;
 }
 
-/* Returns the most blocks that leave the kernel of a node enough to do. */
-static int64_t blocks_of_node(const Node *n, int64_t rows, RowSplit u)
+/* Returns whether nobody reads result i of n, such as the working memory of a transform. */
+static bool is_unread(const Rows *s, const Node *n, int i)
+{
+    return i && !s->last_read[n->out[i]->index];
+}
+
+/* Returns the most blocks that leave the kernel of a node enough to do.  One that works along an axis
+ * in working memory takes several rows at once. */
+static int64_t blocks_of_node(const Rows *s, const Node *n, int64_t rows, RowSplit u)
 {
     Weighted w;
     Type t = n->out[0]->type;
     int64_t most = rows < MOST_BLOCKS ? rows : MOST_BLOCKS, own = most;
     if (!weighted_read(n, &w))
-        return most;
-    if (!w.is_conv)
+        own = node_access(n) == ACCESS_ALONG && is_unread(s, n, n->n_out - 1) ? rows / LEAST_ROWS : most;
+    else if (!w.is_conv)
         own = type_numel(t) / t.dim[t.rank - 1].value / LEAST_ROWS;
     else if (u.axes == 2)
         own = t.dim[1].value / least_channels(&w);
     return own < most ? own : most;
 }
 
-/* Returns whether each result of n has rows as the first one, or is working memory, which nobody
- * reads. */
+/* Returns whether each result of n has rows as the first one, or is unread. */
 static bool results_have_rows(const Rows *s, const Node *n, int64_t rows, RowSplit u)
 {
     RowSplit own;
     for (int i = 1; i < n->n_out; i++) {
         Type t = n->out[i]->type;
-        if (s->last_read[n->out[i]->index] &&
+        if (!is_unread(s, n, i) &&
             (!rows_split(t, rows, &own) || !dims_equal(t.dim, n->out[0]->type.dim, u.axes)))
             return false;
     }
@@ -144,7 +150,7 @@ static int64_t can_cut(const Rows *s, const Node *n, int64_t rows)
             return 0;
         has_cut = has_cut || role == ROWS_CUT;
     }
-    return has_cut ? blocks_of_node(n, rows, u) : 0;
+    return has_cut ? blocks_of_node(s, n, rows, u) : 0;
 }
 
 static bool is_cut(const Node *n, int i, int64_t rows)
@@ -495,20 +501,17 @@ static bool copy_view(const Piece *b, const Node *n)
     return y;
 }
 
-/* Gives the results that nobody reads, which are working memory, the types for fewer rows. */
+/* Gives results that nobody reads the types for fewer rows. */
 static bool infer_unread(Rows *s, const Node *n, Node *copy)
 {
     Type *t = NEW(s->tmp, Type, n->n_out);
-    bool all = true;
-    for (int i = 1; i < n->n_out; i++)
-        all = all && s->last_read[n->out[i]->index];
-    if (all)
-        return true;
-    if (!node_infer(copy, t, s->r.d))
-        return false;
-    for (int i = 1; i < n->n_out; i++)
-        if (!s->last_read[n->out[i]->index])
-            copy->out[i]->type = t[i];
+    for (int i = 1; i < n->n_out; i++) {
+        if (!is_unread(s, n, i))
+            continue;
+        if (!node_infer(copy, t, s->r.d))
+            return false;
+        copy->out[i]->type = t[i];
+    }
     return true;
 }
 
@@ -534,10 +537,9 @@ static bool copy_node(const Piece *b, const Node *n)
         const char *name =
             arena_numbered(s->g->program->arena, n->out[i]->name, ".", graph_number(s->g) + 1);
         RowSplit own;
-        bool is_read = !i || s->last_read[n->out[i]->index];
         s->stamp[n->out[i]->index] = s->n_blocks;
         s->piece[n->out[i]->index] = node_add_out(
-            copy, name, is_read ? piece_type(b, n->out[i], &own) : n->out[i]->type);
+            copy, name, is_unread(s, n, i) ? n->out[i]->type : piece_type(b, n->out[i], &own));
     }
     if (!infer_unread(s, n, copy))
         return false;
