@@ -4,23 +4,18 @@
  *
  * A rule begins at a line's start with the names it is of, "a, b = ..." or "a, b:", or with
  * those of a function, "def f(x, y): ..."; it ends before the next.  Names go on in the next
- * line behind a comma.  Comments and blank lines go.
- *
- * Texts are packed by byte pair encoding: the most frequent pair of bytes becomes a byte that no
- * text has, again and again.  So each rule is unpacked alone, which a stream of zlib's would not
- * allow.  Source: P. Gage, "A New Algorithm for Data Compression", The C Users Journal, 1994. */
-#include <stdbool.h>
-#include <stdio.h>
+ * line behind a comma.  Comments and blank lines go.  The texts are packed by ir/pack_texts.c. */
+#include "ir/pack_texts.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RULES = 4000, MAX_LINE = 1000, MAX_BYTES = 1 << 20 };
+enum { MAX_RULES = 4000, MAX_LINE = 1000 };
 
 typedef struct Rule {
     char *name, *text;
     int of; /* as the table has it */
     int shared; /* the first rule of that text */
-    size_t at;  /* of its text in `packed`, where each ends by a zero */
+    size_t at;  /* of its text in `packing` */
 } Rule;
 
 static Rule rule[MAX_RULES];
@@ -33,8 +28,7 @@ static const char *const target[] = {
 enum { N_OPS = sizeof target / sizeof *target };
 _Static_assert(4 * N_OPS <= 65536, "what a rule is of has 16 bits");
 
-static unsigned char packed[MAX_BYTES], pair[256][2]; /* zeros: the byte stands for itself */
-static size_t n_packed;
+static Packing packing;
 
 static void die(const char *what, const char *which)
 {
@@ -157,72 +151,15 @@ static int by_name(const void *a, const void *b)
     return x->of != y->of ? x->of - y->of : strcmp(x->name, y->name);
 }
 
-/* -- packing ----------------------------------------------------------------------------------- */
-
 /* Stores the texts of rules.  Rules with the same text share it. */
 static void gather_texts(void)
 {
     for (int i = 0; i < n_rules; i++) {
-        size_t n = strlen(rule[i].text) + 1;
         while (strcmp(rule[rule[i].shared].text, rule[i].text) != 0)
             rule[i].shared++;
-        if (n_packed + n > MAX_BYTES)
+        if (rule[i].shared == i && !packing_add(&packing, rule[i].text))
             die("too much text", rule[i].name);
-        if (rule[i].shared < i)
-            continue;
-        memcpy(packed + n_packed, rule[i].text, n);
-        n_packed += n;
     }
-}
-
-/* Returns the pair that texts have most often, the first of equals; 0: none is worth a code. */
-static unsigned best_pair(void)
-{
-    static unsigned count[1 << 16];
-    unsigned best = 0;
-    memset(count, 0, sizeof count);
-    for (size_t i = 1; i < n_packed; i++)
-        if (packed[i - 1] && packed[i])
-            count[packed[i - 1] << 8 | packed[i]]++;
-    for (unsigned i = 1; i < sizeof count / sizeof *count; i++)
-        best = count[i] > count[best] ? i : best;
-    return count[best] > 3 ? best : 0;
-}
-
-static void put_code(unsigned code, unsigned of)
-{
-    size_t n = 0;
-    pair[code][0] = (unsigned char)(of >> 8);
-    pair[code][1] = (unsigned char)of;
-    for (size_t i = 0; i < n_packed; i++) {
-        bool is_it = i + 1 < n_packed && packed[i] == pair[code][0] &&
-                     packed[i + 1] == pair[code][1];
-        packed[n++] = is_it ? (unsigned char)code : packed[i];
-        i += is_it;
-    }
-    n_packed = n;
-}
-
-static void pack_texts(void)
-{
-    bool is_used[256] = {true};
-    for (size_t i = 0; i < n_packed; i++)
-        is_used[packed[i]] = true;
-    for (unsigned code = 1, of = 1; code < 256 && of; code++) {
-        of = is_used[code] ? 1 : best_pair();
-        if (!is_used[code] && of)
-            put_code(code, of);
-    }
-}
-
-/* -- output ------------------------------------------------------------------------------------ */
-
-static void write_bytes(FILE *f, const char *type, const unsigned char *s, size_t n)
-{
-    fprintf(f, "%s = {", type);
-    for (size_t i = 0; i < n; i++)
-        fprintf(f, "%s%d,", i % 24 ? "" : "\n", s[i]);
-    fputs("\n};\n", f);
 }
 
 /* Writes the names that operators do not tell, after an empty one. */
@@ -249,13 +186,12 @@ int main(int argc, char **argv)
     read_rules(argv[3]);
     qsort(rule, (size_t)n_rules, sizeof *rule, by_name);
     gather_texts();
-    pack_texts();
+    packing_run(&packing);
     FILE *f = fopen(argv[1], "w");
     if (!f)
         die("cannot be written", argv[1]);
     fputs("#include \"passes/composite.h\"\n\n", f);
-    write_bytes(f, "static const unsigned char packed[]", packed, n_packed);
-    write_bytes(f, "static const unsigned char pair[]", pair[0], sizeof pair);
+    packing_write(f, &packing);
     write_names(f);
     fputs("static const Composite row[] = {\n", f);
     size_t at = 0, name = 1;
@@ -263,7 +199,7 @@ int main(int argc, char **argv)
         if (i && !by_name(&rule[i], &rule[i - 1]))
             die("has two rules", *rule[i].name ? rule[i].name : target[rule[i].of % N_OPS]);
         rule[i].at = rule[i].shared < i ? rule[rule[i].shared].at : at;
-        at += rule[i].shared < i ? 0 : strlen((const char *)packed + at) + 1;
+        at += rule[i].shared < i ? 0 : strlen((const char *)packing.byte + at) + 1;
         if (strlen(rule[i].text) > 65535)
             die("has too much text", rule[i].name);
         fprintf(f, "    {%d, %d, %d, %d},\n", (int)rule[i].at, (int)strlen(rule[i].text),
