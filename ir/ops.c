@@ -2,6 +2,37 @@
 #include "ir/internal.h"
 #include <string.h>
 
+/* Writes the bytes that a code stands for, unless `to` is NULL, and returns how many they are.  The
+ * second code of a pair waits until the first, which is older than the pair's, has been written, so
+ * fewer wait than there are codes. */
+static size_t unpack(char *to, const uint8_t *pair, uint8_t code)
+{
+    uint8_t waits[256];
+    size_t n = 0;
+    for (int left = 0;; code = waits[--left]) {
+        for (; pair[2 * code]; code = pair[2 * code])
+            waits[left++] = pair[2 * code + 1];
+        if (to)
+            to[n] = (char)code;
+        n++;
+        if (!left)
+            return n;
+    }
+}
+
+char *text_unpack(Arena *a, const PackedTexts *t, size_t at)
+{
+    const uint8_t *first = t->byte + at;
+    size_t n = 0;
+    for (const uint8_t *code = first; *code; code++)
+        n += unpack(NULL, t->pair, *code);
+    char *s = arena_alloc(a, n + 1, 1), *to = s;
+    for (const uint8_t *code = first; *code; code++)
+        to += unpack(to, t->pair, *code);
+    assert(to == s + n);
+    return s;
+}
+
 const char *op_target(OpId op)
 {
     return row_text + op_info[op].target;

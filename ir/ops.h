@@ -57,6 +57,15 @@ typedef int64_t CostFn(const Node *n);
 /* Returns the bytes that the kernel needs in addition to its arguments. */
 typedef int64_t ScratchFn(const Node *n);
 
+/* Texts as ir/pack_texts.c packs them. */
+typedef struct PackedTexts {
+    const uint8_t *byte; /* a zero ends each text */
+    const uint8_t *pair; /* c stands for the bytes at 2 c, 2 c + 1; zeros: for itself */
+} PackedTexts;
+
+/* Unpacks the text that begins at `at`.  The texts are trusted. */
+char *text_unpack(Arena *a, const PackedTexts *t, size_t at);
+
 /* A row of ops.def, as ir/rows.c writes it.  It has no pointers: texts and functions are numbers,
  * and the functions below return what they stand for. */
 typedef struct OpInfo {

@@ -22,7 +22,6 @@ typedef enum RuleKind {
  * ": statements".  A row has no pointers, so nothing in it is relocated when the program starts. */
 typedef struct Composite {
     uint32_t at;   /* where its packed text begins */
-    uint16_t n;    /* how many bytes the text has once it is unpacked */
     uint16_t of;   /* N_OPS * RuleKind + OpId; of a function, N_OPS * RULE_FUNCTION */
     uint16_t name; /* where its name begins in `names`; 0: it is that of the operator */
 } Composite;
@@ -32,8 +31,7 @@ typedef struct Composites {
     const Composite *row;
     int n;
     const char *names; /* after an empty one */
-    const uint8_t *packed; /* a zero ends each text */
-    const uint8_t *pair;   /* c stands for the bytes at 2 c, 2 c + 1; zeros: for itself */
+    PackedTexts text;
 } Composites;
 
 extern const Composites composites, spelled;

@@ -546,28 +546,9 @@ static Form *block(Reader *r)
 
 /* -- rules ------------------------------------------------------------------------------------- */
 
-/* Writes the bytes that a code stands for.  The second code of a pair waits until the first, which
- * is older than the pair's, has been written, so fewer wait than there are codes. */
-static char *unpack(char *to, const uint8_t *pair, uint8_t code)
-{
-    uint8_t waits[256];
-    int n = 0;
-    for (;; code = waits[--n]) {
-        for (; pair[2 * code]; code = pair[2 * code])
-            waits[n++] = pair[2 * code + 1];
-        *to++ = (char)code;
-        if (!n)
-            return to;
-    }
-}
-
 char *composite_text(Arena *a, const Composites *of, int i)
 {
-    char *s = arena_alloc(a, of->row[i].n + 1, 1), *to = s;
-    for (const uint8_t *code = of->packed + of->row[i].at; *code; code++)
-        to = unpack(to, of->pair, *code);
-    assert(to == s + of->row[i].n);
-    return s;
+    return text_unpack(a, &of->text, of->row[i].at);
 }
 
 const char *composite_name(const Composites *of, int i)

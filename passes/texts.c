@@ -200,12 +200,10 @@ int main(int argc, char **argv)
             die("has two rules", *rule[i].name ? rule[i].name : target[rule[i].of % N_OPS]);
         rule[i].at = rule[i].shared < i ? rule[rule[i].shared].at : at;
         at += rule[i].shared < i ? 0 : strlen((const char *)packing.byte + at) + 1;
-        if (strlen(rule[i].text) > 65535)
-            die("has too much text", rule[i].name);
-        fprintf(f, "    {%d, %d, %d, %d},\n", (int)rule[i].at, (int)strlen(rule[i].text),
-                rule[i].of, *rule[i].name ? (int)name : 0);
+        fprintf(f, "    {%d, %d, %d},\n", (int)rule[i].at, rule[i].of,
+                *rule[i].name ? (int)name : 0);
         name += *rule[i].name ? strlen(rule[i].name) + 1 : 0;
     }
-    fprintf(f, "};\nconst Composites %s = {row, %d, names, packed, pair};\n", argv[2], n_rules);
+    fprintf(f, "};\nconst Composites %s = {row, %d, names, {packed, pair}};\n", argv[2], n_rules);
     return fclose(f) != 0;
 }
