@@ -15,6 +15,7 @@ InferFn infer_none;
 
 /* The numbers in a row of op_info are places in these tables, which ir/rows.c writes. */
 extern const char row_text[];
+extern const PackedTexts row_schemas;
 extern InferFn *const row_infer[];
 extern CostFn *const row_cost[];
 extern ScratchFn *const row_scratch[];

@@ -43,9 +43,9 @@ const char *op_out(OpId op)
     return op_info[op].has_out ? row_text + op_info[op].out : NULL;
 }
 
-const char *op_schema_text(OpId op)
+const char *op_schema_text(Arena *a, OpId op)
 {
-    return row_text + op_info[op].schema;
+    return text_unpack(a, &row_schemas, op_info[op].schema);
 }
 
 const char *op_kernel(OpId op)

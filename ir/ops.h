@@ -83,7 +83,7 @@ typedef struct OpInfo {
 extern const OpInfo op_info[N_OPS];
 const char *op_target(OpId op);
 const char *op_out(OpId op); /* NULL: it has none */
-const char *op_schema_text(OpId op);
+const char *op_schema_text(Arena *a, OpId op);
 /* The columns as text, which may be "none". */
 const char *op_kernel(OpId op), *op_expr(OpId op), *op_c(OpId op), *op_quant(OpId op);
 InferFn *op_infer(OpId op);

@@ -4,9 +4,8 @@
  *
  * A row has numbers where ops.def has texts and functions: a text is found in one array, where
  * equal ones are the same, and a function in an array of those of its column.  So nothing in the
- * rows is relocated when the program starts. */
-#include <stdbool.h>
-#include <stdio.h>
+ * rows is relocated when the program starts.  Schemas are packed by ir/pack_texts.c. */
+#include "ir/pack_texts.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +29,12 @@ typedef struct Texts {
     const char *text[MAX_TEXTS];
     int at[MAX_TEXTS], n, bytes;
 } Texts;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "rows: %s\n", what);
+    exit(1);
+}
 
 static int find(const Texts *t, const char *s)
 {
@@ -62,22 +67,31 @@ static bool is_some(const char *s)
     return s && strcmp(s, "none") != 0;
 }
 
-/* Writes the rows.  Short texts come first, because rows have 16 bits for their offsets. */
-static void write_rows(FILE *f, Texts *all, Texts *infer, Texts *cost, Texts *scratch)
+/* Packs the schemas, and sets the offsets of their packed texts. */
+static void pack_schemas(Texts *schemas, Packing *p)
+{
+    for (int i = 0; i < N_ROWS; i++)
+        number(schemas, row[i].schema);
+    for (int i = 0; i < schemas->n; i++)
+        if (!packing_add(p, schemas->text[i]))
+            die("the schemas of ops.def are too long");
+    packing_run(p);
+    schemas->bytes = 0;
+    for (int i = 0; i < schemas->n; i++) {
+        schemas->at[i] = schemas->bytes;
+        schemas->bytes += (int)strlen((const char *)p->byte + schemas->bytes) + 1;
+    }
+}
+
+static void write_rows(FILE *f, Texts *all, Texts *schemas, Texts *infer, Texts *cost,
+                       Texts *scratch)
 {
     number(all, "none");
-    for (int i = 0; i < N_ROWS; i++)
-        place(all, row[i].kernel), place(all, row[i].expr), place(all, row[i].c),
-            place(all, row[i].quant);
-    if (all->bytes > 65535) {
-        fprintf(stderr, "rows: the short texts of ops.def are too long\n");
-        exit(1);
-    }
     fprintf(f, "const OpInfo op_info[N_OPS] = {\n");
     for (int i = 0; i < N_ROWS; i++) {
         const Row *r = &row[i];
         fprintf(f, "    {%d, %d, %d, %s, ", place(all, r->target), place(all, r->out),
-                place(all, r->schema), r->flags);
+                place(schemas, r->schema), r->flags);
         fprintf(f, "%d, %d, %d, %d, ", place(all, r->kernel), place(all, r->expr),
                 place(all, r->c), place(all, r->quant));
         fprintf(f, "OP_%s, %s, ACCESS_%s, %d, %d, %d, ", r->functional, r->inplace, r->access,
@@ -87,6 +101,8 @@ static void write_rows(FILE *f, Texts *all, Texts *infer, Texts *cost, Texts *sc
                 strchr(r->schema, '!') != NULL); /* "(a!)": nothing else has one */
     }
     fprintf(f, "};\n");
+    if (all->bytes > 65536 || schemas->bytes > 65536)
+        die("the texts of ops.def are too long for offsets of 16 bits");
 }
 
 static void write_functions(FILE *f, const char *type, const char *column, const Texts *t)
@@ -112,14 +128,16 @@ static void write_texts(FILE *f, const Texts *t)
 
 int main(int argc, char **argv)
 {
-    static Texts all, infer, cost, scratch;
+    static Packing packing;
+    static Texts all, schemas, infer, cost, scratch;
     FILE *f = argc == 2 ? fopen(argv[1], "w") : NULL;
-    if (!f) {
-        fprintf(stderr, "rows: expects a file that can be written\n");
-        return 1;
-    }
+    if (!f)
+        die("expects a file that can be written");
     fputs("#include \"ir/internal.h\"\n\n", f);
-    write_rows(f, &all, &infer, &cost, &scratch);
+    pack_schemas(&schemas, &packing);
+    packing_write(f, &packing);
+    fputs("const PackedTexts row_schemas = {packed, pair};\n\n", f);
+    write_rows(f, &all, &schemas, &infer, &cost, &scratch);
     write_functions(f, "InferFn", "infer", &infer);
     write_functions(f, "CostFn", "cost", &cost);
     write_functions(f, "ScratchFn", "scratch", &scratch);

@@ -43,7 +43,7 @@ static int n_passed(Program *p, OpId op)
 static int n_written(Program *p, OpId op)
 {
     const Schema *s = op_schema(p, op);
-    const char *gives = strstr(op_schema_text(op), "-> ");
+    const char *gives = strstr(op_schema_text(p->arena, op), "-> ");
     if (!strcmp(gives, "-> Scalar") || !strcmp(gives, "-> SymInt") || op == OP_ET_VIEW)
         return 0;
     return s->n_outs < 0 ? 1 : s->n_outs;
