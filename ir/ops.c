@@ -2,33 +2,29 @@
 #include "ir/internal.h"
 #include <string.h>
 
-/* Writes the bytes that a code stands for, unless `to` is NULL, and returns how many they are.  The
- * second code of a pair waits until the first, which is older than the pair's, has been written, so
- * fewer wait than there are codes. */
-static size_t unpack(char *to, const uint8_t *pair, uint8_t code)
+/* Writes the bytes that a code stands for.  The second code of a pair waits until the first, which
+ * is older than the pair's, has been written, so fewer wait than there are codes. */
+static char *unpack(char *to, const uint8_t *pair, uint8_t code)
 {
     uint8_t waits[256];
-    size_t n = 0;
-    for (int left = 0;; code = waits[--left]) {
-        for (; pair[2 * code]; code = pair[2 * code])
-            waits[left++] = pair[2 * code + 1];
-        if (to)
-            to[n] = (char)code;
-        n++;
-        if (!left)
-            return n;
+    int n = 0;
+    for (;; code = waits[--n]) {
+        for (; pair[3 * code]; code = pair[3 * code])
+            waits[n++] = pair[3 * code + 1];
+        *to++ = (char)code;
+        if (!n)
+            return to;
     }
 }
 
 char *text_unpack(Arena *a, const PackedTexts *t, size_t at)
 {
-    const uint8_t *first = t->byte + at;
     size_t n = 0;
-    for (const uint8_t *code = first; *code; code++)
-        n += unpack(NULL, t->pair, *code);
+    for (const uint8_t *code = t->byte + at; *code; code++)
+        n += t->pair[3 * *code + 2];
     char *s = arena_alloc(a, n + 1, 1), *to = s;
-    for (const uint8_t *code = first; *code; code++)
-        to += unpack(to, t->pair, *code);
+    for (const uint8_t *code = t->byte + at; *code; code++)
+        to = unpack(to, t->pair, *code);
     assert(to == s + n);
     return s;
 }

@@ -21,7 +21,8 @@ static unsigned best_pair(const Packing *p)
     unsigned best = 0;
     memset(count, 0, sizeof count);
     for (size_t i = 1; i < p->n; i++)
-        if (p->byte[i - 1] && p->byte[i])
+        if (p->byte[i - 1] && p->byte[i] &&
+            p->pair[p->byte[i - 1]][2] + p->pair[p->byte[i]][2] < 256)
             count[p->byte[i - 1] << 8 | p->byte[i]]++;
     for (unsigned i = 1; i < sizeof count / sizeof *count; i++)
         best = count[i] > count[best] ? i : best;
@@ -33,6 +34,7 @@ static void put_code(Packing *p, unsigned code, unsigned of)
     size_t n = 0;
     p->pair[code][0] = (unsigned char)(of >> 8);
     p->pair[code][1] = (unsigned char)of;
+    p->pair[code][2] = (unsigned char)(p->pair[of >> 8][2] + p->pair[of & 255][2]);
     for (size_t i = 0; i < p->n; i++) {
         bool is_it = i + 1 < p->n && p->byte[i] == p->pair[code][0] &&
                      p->byte[i + 1] == p->pair[code][1];
@@ -45,6 +47,8 @@ static void put_code(Packing *p, unsigned code, unsigned of)
 void packing_run(Packing *p)
 {
     bool is_used[256] = {true};
+    for (unsigned code = 0; code < 256; code++)
+        p->pair[code][2] = 1;
     for (size_t i = 0; i < p->n; i++)
         is_used[p->byte[i]] = true;
     for (unsigned code = 1, of = 1; code < 256 && of; code++) {

@@ -11,7 +11,7 @@
 
 typedef struct Packing {
     unsigned char byte[1 << 20]; /* a zero ends each text */
-    unsigned char pair[256][2];  /* zeros: the byte stands for itself */
+    unsigned char pair[256][3];  /* two bytes, or zeros: the byte stands for itself; its length */
     size_t n;
 } Packing;
 
