@@ -71,7 +71,7 @@ char *text_unpack(Arena *a, const PackedTexts *t, size_t at);
 /* A row of ops.def, as ir/rows.c writes it.  It has no pointers: texts and functions are numbers,
  * and the functions below return what they stand for. */
 typedef struct OpInfo {
-    uint32_t target, out, schema, flags;
+    uint16_t target, out, schema, flags;
     uint16_t kernel, expr, c, quant;
     uint16_t functional; /* the twin of an operator that writes its input, else OP_NONE */
     uint16_t inplace;    /* bit i: output 0 may overlay the value of argument i */
