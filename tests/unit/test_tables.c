@@ -87,6 +87,18 @@ Test(tables, a_pte_calls_the_kernel_of_the_row)
     arena_free(a);
 }
 
+Test(tables, schemas_are_unpacked_as_they_are_written)
+{
+    static const char *const schema[N_OPS] = {
+#define OP(id, target, out, schema, ...) schema,
+#include "ir/ops.def"
+    };
+    Arena *a = arena_new();
+    for (int op = 0; op < N_OPS; op++)
+        cr_expect_str_eq(op_schema_text(a, (OpId)op), schema[op], "%s", op_target((OpId)op));
+    arena_free(a);
+}
+
 /* A row is rewritten, written through its twin, run by a kernel or only a check: nothing is left
  * that no tail could ever take. */
 Test(tables, every_row_has_a_way)
