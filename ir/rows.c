@@ -83,6 +83,13 @@ static void pack_schemas(Texts *schemas, Packing *p)
     }
 }
 
+/* Writes the places of texts one by one, as the order in which arguments are computed is open. */
+static void write_places(FILE *f, Texts *t, const char *a, const char *b)
+{
+    fprintf(f, "%d, ", place(t, a));
+    fprintf(f, "%d, ", place(t, b));
+}
+
 static void write_rows(FILE *f, Texts *all, Texts *schemas, Texts *infer, Texts *cost,
                        Texts *scratch)
 {
@@ -90,10 +97,11 @@ static void write_rows(FILE *f, Texts *all, Texts *schemas, Texts *infer, Texts 
     fprintf(f, "const OpInfo op_info[N_OPS] = {\n");
     for (int i = 0; i < N_ROWS; i++) {
         const Row *r = &row[i];
-        fprintf(f, "    {%d, %d, %d, %s, ", place(all, r->target), place(all, r->out),
-                place(schemas, r->schema), r->flags);
-        fprintf(f, "%d, %d, %d, %d, ", place(all, r->kernel), place(all, r->expr),
-                place(all, r->c), place(all, r->quant));
+        fprintf(f, "    {");
+        write_places(f, all, r->target, r->out);
+        fprintf(f, "%d, %s, ", place(schemas, r->schema), r->flags);
+        write_places(f, all, r->kernel, r->expr);
+        write_places(f, all, r->c, r->quant);
         fprintf(f, "OP_%s, %s, ACCESS_%s, %d, %d, %d, ", r->functional, r->inplace, r->access,
                 number(infer, r->infer), number(cost, r->cost), number(scratch, r->scratch));
         fprintf(f, "%d, %d, %d, %d, %d},\n", is_some(r->decomp), is_some(r->kernel),
