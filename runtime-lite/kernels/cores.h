@@ -54,7 +54,6 @@ typedef struct EtcRareCores {
     void (*upsample_linear)(const float *x, float *y, const EtcUpsample *g, void *work);
     void (*grid_sample)(const float *x, const float *grid, float *y, const EtcGrid *g);
     void (*cumsum)(const float *x, float *y, int64_t outer, int64_t n, int64_t inner);
-    void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
     EtcPointwise *pointwise[ETC_N_ROWS]; /* the rows for float that compute in double */
 } EtcRareCores;
 
@@ -81,6 +80,7 @@ typedef struct EtcCores {
                       const EtcInteger *q);
     void (*conv_i8)(const void *x, const int8_t *w, void *y, const EtcConv *g, const EtcInteger *q,
                     void *work);
+    void (*fft)(const float *x, float *y, float *work, const EtcFft *g);
 } EtcCores;
 
 static inline EtcPointwise *etc_row_f32(const EtcCores *cores, EtcRow at)
@@ -115,6 +115,8 @@ static inline EtcPointwise *etc_row_f32(const EtcCores *cores, EtcRow at)
 /* The tables, one for each isa_*.c.  Those of wider vectors exist only on x86-64. */
 extern const EtcCores etc_cores_base, etc_cores_avx2, etc_cores_avx512;
 extern const EtcRareCores etc_rare_cores_base, etc_rare_cores_avx2;
+void etc_fft_avx2(const float *x, float *y, float *work, const EtcFft *g);
+void etc_fft_avx512(const float *x, float *y, float *work, const EtcFft *g);
 
 /* Returns the i-th table that this CPU can run, from the plainest on, or NULL after the last. */
 const EtcCores *etc_cores_at(int i);
@@ -124,6 +126,7 @@ const EtcCores *etc_cores_at(int i);
 #if ETC_BUILD_ONE_ISA
 #define ETC_ISA_NAME "one"
 #define ETC_ISA_RARE etc_rare_cores_here
+#define ETC_ISA_FFT etc_fft_f32
 #define ETC_ISA_RARE_TABLE static const EtcRareCores etc_rare_cores_here
 #include "runtime-lite/kernels/cores_rare.h"
 #define ETC_ISA_TABLE static const EtcCores etc_cores_here

@@ -16,7 +16,6 @@ ETC_ISA_RARE_TABLE = {
     etc_upsample_linear_f32,
     etc_grid_sample_f32,
     etc_cumsum_f32,
-    etc_fft_f32,
     {
 #define UNARY(name, expr) NULL,
 #define BINARY UNARY

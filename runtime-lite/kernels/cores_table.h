@@ -1,5 +1,6 @@
 /* cores_table.h -- the table of cores of one instruction set: ETC_ISA_TABLE declares it,
- * ETC_ISA_NAME is the set's name, and ETC_ISA_RARE its table of rare cores.  Each isa_*.c includes it
+ * ETC_ISA_NAME is the set's name, ETC_ISA_RARE its table of rare cores, and ETC_ISA_FFT its Fourier
+ * transform, which is compiled like rare cores but gains from AVX-512.  Each isa_*.c includes it
  * once; meson.build compiles that file with the set's flags.  In a build for one instruction set,
  * cores.h includes it. */
 #include "runtime-lite/kernels/cores.h"
@@ -39,4 +40,5 @@ ETC_ISA_TABLE = {
     etc_group_norm_f32,
     etc_linear_i8,
     etc_conv_i8,
+    ETC_ISA_FFT,
 };

@@ -49,7 +49,7 @@ static EtcStatus transform(const EtcCall *c, const EtcTensor *x, int32_t dim, Et
     if (etc_numel(work) < floats) {
         return ETC_NO_MEMORY;
     }
-    etc_rare_cores_of(c)->fft((const float *)x->data, (float *)y->data, (float *)work->data, g);
+    etc_cores_of(c)->fft((const float *)x->data, (float *)y->data, (float *)work->data, g);
     return ETC_OK;
 }
 

@@ -13,5 +13,6 @@
 
 #define ETC_ISA_NAME "base"
 #define ETC_ISA_RARE etc_rare_cores_base
+#define ETC_ISA_FFT etc_fft_f32
 #define ETC_ISA_TABLE const EtcCores etc_cores_base
 #include "runtime-lite/kernels/cores_table.h"
