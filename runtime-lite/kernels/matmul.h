@@ -121,7 +121,7 @@ ETC_INLINE int64_t etc_narrow_product(const float *a, const float *b, int64_t do
     return row;
 }
 
-/* Does the first rows of a product of at most four terms and columns, whose tiles would use few
+/* Does the first rows of a product of two or four terms and columns, whose tiles would use few
  * lanes.  Returns the number of rows that it did. */
 ETC_OUTLINE int64_t etc_narrow_rows(const float *a, const float *b, const float *bias, float *y,
                                     const EtcMatmul *g)
@@ -129,7 +129,7 @@ ETC_OUTLINE int64_t etc_narrow_rows(const float *a, const float *b, const float 
     const int by_columns = g->b_form == ETC_BY_COLUMNS;
     const int64_t row = (g->b_form == ETC_BY_BLOCKS) ? ETC_TOGETHER : g->b_row;
     const int64_t down = (by_columns != 0) ? 1 : row, right = (by_columns != 0) ? row : 1;
-    if ((ETC_REGISTERS == 8) || (g->from_y != 0) || (g->a_row != g->k) || ((g->k != 2) && (g->k != 4))) {
+    if ((g->from_y != 0) || (g->a_row != g->k) || ((g->k != 2) && (g->k != 4))) {
         return 0;
     }
     if ((g->n == 2) && (g->k == 2)) {
@@ -150,7 +150,7 @@ ETC_OUTLINE void etc_matmul_f32(const float *a, const float *b, const float *bia
                                 const EtcMatmul *g, void *work)
 {
     float *panel = (float *)work;
-    const int64_t done = etc_narrow_rows(a, b, bias, y, g);
+    const int64_t done = (ETC_LANES > 4) ? etc_narrow_rows(a, b, bias, y, g) : 0;
     a += done * g->a_row;
     y += done * g->n;
     EtcBlock t = {a, panel, y, bias, g->m - done, 0, 0, g->a_row, 0, g->n, 1, g->lo, g->hi,
