@@ -163,7 +163,7 @@ class Rig:
         return self.floating[model]
 
     def host(self, to):
-        call("cc", *WARN, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", os.path.join(to, "host"),
+        call("cc", *WARN, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", os.path.join(to, "host"),
              *self.sources(to), os.path.join(to, "model_main.c"), "-lm")
         call(os.path.join(to, "host"), "--input", os.path.join(to, "input.npy"), "--output-dir", os.path.join(to, "out"))
         outputs = [os.path.join(to, "out", f"output_{i}.npy") for i in range(9)]
