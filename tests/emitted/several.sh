@@ -8,7 +8,7 @@ etc=$2/etc
 dir=$2/tests/emitted.several
 data=$root/tests/data
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
-asan="-O1 -fsanitize=address,undefined -fno-sanitize-recover"
+asan="-O0 -fsanitize=address,undefined -fno-sanitize-recover"
 rm -rf "$dir"
 mkdir -p "$dir"
 cd "$dir" || exit 1
