@@ -109,7 +109,7 @@ ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
 {
     const __m512d none = _mm512_setzero_pd();
     const EtcF low = (EtcF)_mm512_mask_i32gather_pd(
-        none, 0xff, _mm512_castsi512_si256((__m512i)at), p, 4);
+        none, 0xff, _mm512_maskz_extracti64x4_epi64(0xff, (__m512i)at, 0), p, 4);
     const EtcF high = (EtcF)_mm512_mask_i32gather_pd(
         none, 0xff, _mm512_maskz_extracti64x4_epi64(0xff, (__m512i)at, 1), p, 4);
     *a = etc_even(low, high);
