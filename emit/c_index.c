@@ -341,7 +341,7 @@ static void put_order(Function *f, const Node *n, bool least, bool nan_is_first,
         *to = dim_mul(f->e->method->program, *to, x->type.dim[i]);
     }
     put(&f->body,
-        "    /* bytes, form; infinity, key of NaN, flip; outer, n, inner, k */\n"
+        "    /* bytes, form; infinity, key of NaN, flip; outer, n, inner, k; topk */\n"
         "    const EtcOrder g = {%d, %d, %s, %s, %d, ",
         (int)etc_dtype_size((int)t), form == 4 ? 0 : form >= 2 ? 2 : form,
         t == ETC_BF16 ? "0x7f80" : t == ETC_F16 ? inf[0] : t == ETC_F32 ? inf[1] : inf[2],
@@ -350,7 +350,7 @@ static void put_order(Function *f, const Node *n, bool least, bool nan_is_first,
         put(&f->body, i ? ", " : "");
         function_dim(f, field[i]);
     }
-    put(&f->body, "};\n");
+    put(&f->body, ", %d};\n", n->op != OP_TOPK ? 0 : arg_bool(n, "sorted") ? 1 : 2);
 }
 
 static const char *result_or_null(Function *f, const Node *n, int i)
@@ -359,13 +359,17 @@ static const char *result_or_null(Function *f, const Node *n, int i)
 }
 
 /* Sets the scratch in which k of n elements are sorted: a word of 8 bytes for each of the k, or two
- * words if k may be n. */
-static void use_words(Function *f, Dim n, Dim k)
+ * words if k may be n.  topk also needs 4 bytes for each of n. */
+static void use_words(Function *f, Dim n, Dim k, bool is_topk)
 {
-    int64_t least, most, any, room = f->e->target->work_bytes;
-    dim_range(n, &least, &any);
+    enum { LONGEST = 4096 }; /* as in kernels/order.h */
+    int64_t least, longest, most, any, room = f->e->target->work_bytes;
+    dim_range(n, &least, &longest);
     dim_range(k, &any, &most);
     int64_t words = most < room / 8 ? most * (most < least ? 1 : 2) : room / 8;
+    int64_t places = !is_topk ? 0 : longest < LONGEST ? longest : LONGEST;
+    if (words < (places + 1) / 2)
+        words = (places + 1) / 2;
     int64_t bytes = (words + 7) / 8 * 64;
     f->uses_work = true;
     f->work_bytes = bytes < room ? bytes : room;
@@ -401,7 +405,7 @@ bool emit_order(Function *f, const Node *n, Clamp clamp)
     put(&f->body, "%s, %s, %s&g);\n", is_place ? "NULL" : result_or_null(f, n, 0),
         result_or_null(f, n, is_place ? 0 : 1), is_row ? "work, " : "");
     if (is_row)
-        use_words(f, x->type.rank ? x->type.dim[d] : DIM(1), k);
+        use_words(f, x->type.rank ? x->type.dim[d] : DIM(1), k, n->op == OP_TOPK);
     return true;
 }
 

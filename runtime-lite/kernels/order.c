@@ -154,9 +154,9 @@ EtcStatus etc_min_all(const EtcCall *c)
 /* -- the first k, in order --------------------------------------------------------------- */
 
 /* Finds the first k elements in order along axis d, and their indices.  A NaN counts as the
- * largest. */
+ * largest.  topk: see EtcOrder. */
 static EtcStatus top(const EtcCall *c, const EtcTensor *x, int32_t d, int64_t k, int least,
-                     EtcTensor *values, EtcTensor *places)
+                     int32_t topk, EtcTensor *values, EtcTensor *places)
 {
     int64_t size[ETC_MAX_RANK], levels = 1;
     EtcOrder g;
@@ -178,6 +178,7 @@ static EtcStatus top(const EtcCall *c, const EtcTensor *x, int32_t d, int64_t k,
     }
     read_rows(x, d, &g);
     g.k = k;
+    g.topk = topk;
     for (int64_t i = k; i > 1; i /= 2) {
         levels += 2;
     }
@@ -191,18 +192,18 @@ static EtcStatus top(const EtcCall *c, const EtcTensor *x, int32_t d, int64_t k,
     return ETC_OK;
 }
 
-/* Arguments: x, k, dim, largest, sorted, values, indices.  The values are always sorted. */
+/* Arguments: x, k, dim, largest, sorted, values, indices. */
 EtcStatus etc_topk(const EtcCall *c)
 {
     EtcTensor *x, *values, *places;
     int64_t k, dim;
-    int largest;
+    int largest, sorted;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_int(c, 1, &k) || !etc_arg_int(c, 2, &dim) ||
-        !etc_arg_bool(c, 3, &largest) || !etc_arg_tensor(c, 5, &values) ||
+        !etc_arg_bool(c, 3, &largest) || !etc_arg_bool(c, 4, &sorted) || !etc_arg_tensor(c, 5, &values) ||
         !etc_arg_tensor(c, 6, &places)) {
         return ETC_BAD_ARG;
     }
-    return top(c, x, etc_dim(dim, x->rank), k, !largest, values, places);
+    return top(c, x, etc_dim(dim, x->rank), k, !largest, sorted ? 1 : 2, values, places);
 }
 
 /* Arguments: x, stable, dim, descending, values, indices.  The order is always stable. */
@@ -217,5 +218,6 @@ EtcStatus etc_sort(const EtcCall *c)
         return ETC_BAD_ARG;
     }
     const int32_t d = etc_dim(dim, x->rank);
-    return top(c, x, d, ((x->rank > 0) && (d >= 0)) ? x->dim[d] : 1, !descending, values, places);
+    return top(c, x, d, ((x->rank > 0) && (d >= 0)) ? x->dim[d] : 1, !descending, 0, values,
+               places);
 }

@@ -2,7 +2,8 @@
  *
  * Elements are compared by keys, which are 64-bit integers in the order of the numbers.  -0 is
  * 0, and EtcOrder has the key of a NaN.  Of equal elements the first comes first, so all
- * algorithms give the same result. */
+ * algorithms give the same result.  Only topk of equal elements finds those that torch's topk finds;
+ * see "the order of topk". */
 #ifndef ETC_ORDER_H
 #define ETC_ORDER_H
 
@@ -13,6 +14,7 @@ typedef struct EtcOrder {
     int64_t inf, nan;   /* floats: the bits of infinity; the key of a NaN, already flipped */
     int64_t flip;       /* 0: the largest elements come first; -1: the smallest */
     int64_t outer, n, inner, k; /* rows [outer][n][inner]; how many elements of n are wanted */
+    int32_t topk; /* 1: equal elements as topk leaves them; 2: all elements, as it need not sort */
 } EtcOrder;
 
 ETC_INLINE int64_t etc_order_load(const unsigned char *p, const EtcOrder *g)
@@ -249,12 +251,13 @@ ETC_INLINE void etc_word_sift(uint64_t *heap, int64_t top, uint64_t word, int64_
     heap[i] = word;
 }
 
-/* Writes the k smallest words of a row to `heap`, in order. */
-ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
+/* Writes the k smallest words of a row to `heap`, in order.  Returns the smallest key of the words
+ * that are left. */
+ETC_INLINE uint32_t etc_word_heap(const EtcRanks *r, uint64_t *heap)
 {
     enum { BLOCK = 64 };
     const int64_t k = r->g->k;
-    uint64_t word = 0;
+    uint64_t word = 0, left = UINT64_MAX;
     for (int64_t i = 0; i < k; i++) {
         heap[i] = etc_order_word(r, i);
     }
@@ -268,8 +271,14 @@ ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
             rank[b] = etc_order_rank(r, i + b);
             least = (rank[b] < least) ? rank[b] : least;
         }
-        for (int64_t b = 0; ((uint64_t)least <= (heap[0] >> 32)) && (b < n); b++) {
+        if ((uint64_t)least > (heap[0] >> 32)) {
+            left = ((uint64_t)least < (left >> 32)) ? ((uint64_t)least << 32) : left;
+            continue;
+        }
+        for (int64_t b = 0; b < n; b++) {
             word = ((uint64_t)rank[b] << 32) | (uint64_t)(i + b);
+            const uint64_t out = (word < heap[0]) ? heap[0] : word;
+            left = (out < left) ? out : left;
             if (word < heap[0]) {
                 etc_word_sift(heap, 0, word, k);
             }
@@ -280,6 +289,7 @@ ETC_INLINE void etc_word_heap(const EtcRanks *r, uint64_t *heap)
         heap[i] = heap[0];
         etc_word_sift(heap, 0, word, i);
     }
+    return (uint32_t)(left >> 32);
 }
 
 /* Sorts all words of a row by the four digits of their keys.  `a` and `b` have room for n words
@@ -330,12 +340,15 @@ ETC_INLINE uint64_t *etc_word_insert(const EtcRanks *r, uint64_t *a)
     return a;
 }
 
-/* Writes the first k places of a row, which are sorted as words in working memory. */
-ETC_INLINE void etc_order_words(const EtcRanks *r, uint64_t *work)
+/* Writes the first k places of a row, which are sorted as words in working memory.  Returns whether
+ * equal elements could have other places. */
+ETC_INLINE int etc_order_words(const EtcRanks *r, uint64_t *work)
 {
     const uint64_t *word = work;
+    int tied = 0;
     if (r->g->k < r->g->n) {
-        etc_word_heap(r, work);
+        const uint32_t left = etc_word_heap(r, work);
+        tied = ((uint64_t)left == (work[r->g->k - 1] >> 32)) ? 1 : 0;
     } else if (r->g->n < 64) {
         word = etc_word_insert(r, work);
     } else {
@@ -343,7 +356,9 @@ ETC_INLINE void etc_order_words(const EtcRanks *r, uint64_t *work)
     }
     for (int64_t i = 0; i < r->g->k; i++) {
         r->place[i * r->step] = (int64_t)(word[i] & 0xffffffffu);
+        tied = ((i > 0) && ((word[i] >> 32) == (word[i - 1] >> 32))) ? 1 : tied;
     }
+    return tied;
 }
 
 /* Returns whether a row is already in order. */
@@ -360,7 +375,26 @@ ETC_INLINE int etc_order_is_done(const EtcRanks *r)
     return i == r->g->n;
 }
 
-ETC_INLINE void etc_order_row(const EtcRanks *r, void *work)
+/* Returns whether equal elements could have other places than those written. */
+ETC_OUTLINE int etc_rank_is_tied(const EtcRanks *r)
+{
+    const EtcOrder *g = r->g;
+    int64_t last = 0, count = 0;
+    for (int64_t i = 0; i < g->k; i++) {
+        const int64_t key = etc_order_key(r->x, r->from + (etc_rank_place(r, i) * g->inner), g);
+        if ((i > 0) && (key == last)) {
+            return 1;
+        }
+        last = key;
+    }
+    for (int64_t i = 0; (g->k < g->n) && (i < g->n); i++) {
+        count += (etc_order_key(r->x, r->from + (i * g->inner), g) == last) ? 1 : 0;
+    }
+    return count > 1;
+}
+
+/* Writes the first k places of a row.  Returns whether equal elements could have other places. */
+ETC_INLINE int etc_order_row(const EtcRanks *r, void *work)
 {
     const EtcOrder *g = r->g;
     const int64_t words = (g->k < g->n) ? g->k : (2 * g->n);
@@ -375,14 +409,205 @@ ETC_INLINE void etc_order_row(const EtcRanks *r, void *work)
             f.size = 4;
             f.form = 2;
             f.inner = 1;
-            etc_order_words(&of, (uint64_t *)work);
-        } else {
-            etc_order_words(r, (uint64_t *)work);
+            return etc_order_words(&of, (uint64_t *)work);
         }
+        return etc_order_words(r, (uint64_t *)work);
     } else if ((g->k == g->n) && (g->n > 256) && (g->n <= INT32_MAX)) {
         etc_rank_radix(r);
     } else {
         etc_rank_heap(r);
+    }
+    return etc_rank_is_tied(r);
+}
+
+/* -- the order of topk ----------------------------------------------------------------------------
+ * torch calls functions of the C++ library with keys that do not tell equal elements apart.  Which of
+ * them come first, and in which order, depends on each comparison and swap: those of libstdc++.  Here
+ * q has the places of a row, or of a part of it. */
+
+/* The most elements of a row whose places are all in q. */
+#define ETC_TOPK_ROW 4096
+
+ETC_OUTLINE int etc_topk_before(const EtcRanks *r, uint32_t a, uint32_t b)
+{
+    return etc_order_key(r->x, r->from + ((int64_t)a * r->g->inner), r->g) >
+           etc_order_key(r->x, r->from + ((int64_t)b * r->g->inner), r->g);
+}
+
+ETC_INLINE void etc_topk_swap(uint32_t *q, int32_t a, int32_t b)
+{
+    const uint32_t t = q[a];
+    q[a] = q[b];
+    q[b] = t;
+}
+
+/* Moves the middle one of the second, the middle and the last place to the first.  Then moves places
+ * before it to the front, and returns where the others begin. */
+ETC_OUTLINE int32_t etc_topk_split(const EtcRanks *r, uint32_t *q, int32_t first, int32_t last)
+{
+    const int32_t a = first + 1, b = first + ((last - first) / 2), c = last - 1;
+    const int ab = etc_topk_before(r, q[a], q[b]), bc = etc_topk_before(r, q[b], q[c]);
+    const int ac = etc_topk_before(r, q[a], q[c]);
+    const int32_t rising = (bc != 0) ? b : ((ac != 0) ? c : a);
+    const int32_t falling = (ac != 0) ? a : ((bc != 0) ? c : b);
+    etc_topk_swap(q, first, (ab != 0) ? rising : falling);
+    int32_t i = first + 1, k = last;
+    for (;;) {
+        while (etc_topk_before(r, q[i], q[first]) != 0) {
+            i++;
+        }
+        do {
+            k--;
+        } while (etc_topk_before(r, q[first], q[k]) != 0);
+        if (i >= k) {
+            return i;
+        }
+        etc_topk_swap(q, i, k);
+        i++;
+    }
+}
+
+/* Sorts places first .. last - 1 by insertion.  Those before `from` are in order. */
+ETC_OUTLINE void etc_topk_insert(const EtcRanks *r, uint32_t *q, int32_t first, int32_t from,
+                                 int32_t last)
+{
+    for (int32_t i = from; i < last; i++) {
+        const uint32_t at = q[i];
+        int32_t k = i;
+        for (; (k > first) && (etc_topk_before(r, at, q[k - 1]) != 0); k--) {
+            q[k] = q[k - 1];
+        }
+        q[k] = at;
+    }
+}
+
+/* Fills the hole at the root `top` of a heap of n places with `at`: moves the hole down to a leaf,
+ * and then moves `at` up from there. */
+ETC_OUTLINE void etc_topk_sift(const EtcRanks *r, uint32_t *heap, int32_t top, uint32_t at,
+                               int32_t n)
+{
+    int32_t hole = top, child = 2 * (top + 1);
+    for (; child <= n; child = 2 * (hole + 1)) {
+        if ((child == n) || (etc_topk_before(r, heap[child], heap[child - 1]) != 0)) {
+            child--;
+        }
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    for (int32_t up = (hole - 1) / 2; (hole > top) && (etc_topk_before(r, heap[up], at) != 0);
+         up = (hole - 1) / 2) {
+        heap[hole] = heap[up];
+        hole = up;
+    }
+    heap[hole] = at;
+}
+
+/* Collects the first k of n places in a heap.  Unless q is a part of the row, the place that leaves
+ * the heap takes that of the one that enters. */
+ETC_OUTLINE void etc_topk_collect(const EtcRanks *r, uint32_t *q, int32_t k, int64_t n, int is_part)
+{
+    for (int32_t i = (k / 2) - 1; i >= 0; i--) {
+        etc_topk_sift(r, q, i, q[i], k);
+    }
+    for (int64_t i = k; i < n; i++) {
+        const uint32_t at = (is_part != 0) ? (uint32_t)i : q[i];
+        if (etc_topk_before(r, at, q[0]) != 0) {
+            if (is_part == 0) {
+                q[i] = q[0];
+            }
+            etc_topk_sift(r, q, 0, at, k);
+        }
+    }
+}
+
+ETC_OUTLINE void etc_topk_sort_heap(const EtcRanks *r, uint32_t *heap, int32_t n)
+{
+    for (int32_t i = n - 1; i > 0; i--) {
+        const uint32_t at = heap[i];
+        heap[i] = heap[0];
+        etc_topk_sift(r, heap, 0, at, i);
+    }
+}
+
+/* Returns how often n places are split before a heap takes them. */
+ETC_INLINE int32_t etc_topk_depth(int32_t n)
+{
+    int32_t depth = 0;
+    for (int32_t i = n; i > 1; i /= 2) {
+        depth += 2;
+    }
+    return depth;
+}
+
+/* Moves the place that is number `nth` in order there, and those before it to the front. */
+ETC_OUTLINE void etc_topk_select(const EtcRanks *r, uint32_t *q, int32_t nth, int32_t n)
+{
+    int32_t first = 0, last = n;
+    for (int32_t depth = etc_topk_depth(n); (last - first) > 3; depth--) {
+        if (depth == 0) {
+            etc_topk_collect(r, q + first, nth + 1 - first, last - first, 0);
+            etc_topk_swap(q, first, nth);
+            return;
+        }
+        const int32_t cut = etc_topk_split(r, q, first, last);
+        first = (cut <= nth) ? cut : first;
+        last = (cut <= nth) ? last : cut;
+    }
+    etc_topk_insert(r, q, first, first + 1, last);
+}
+
+/* Sorts n places: splits them until parts have at most 16, and then inserts each. */
+ETC_OUTLINE void etc_topk_sort(const EtcRanks *r, uint32_t *q, int32_t n)
+{
+    enum { FEW = 16, MOST = 32 };
+    struct { int32_t first, last, depth; } part[MOST] = {{0, n, etc_topk_depth(n)}};
+    int32_t parts = 1;
+    while (parts > 0) {
+        parts--;
+        const int32_t first = part[parts].first, depth = part[parts].depth;
+        int32_t last = part[parts].last;
+        if ((last - first) <= FEW) {
+            continue;
+        }
+        if ((depth == 0) || (parts > (MOST - 2))) {
+            etc_topk_collect(r, q + first, last - first, last - first, 0);
+            etc_topk_sort_heap(r, q + first, last - first);
+            continue;
+        }
+        const int32_t cut = etc_topk_split(r, q, first, last);
+        part[parts].last = cut;
+        part[parts].depth = depth - 1;
+        part[parts + 1].first = cut;
+        part[parts + 1].last = last;
+        part[parts + 1].depth = depth - 1;
+        parts += 2;
+    }
+    etc_topk_insert(r, q, 0, 1, n);
+}
+
+/* Writes the first k places of a row as torch's topk, if there is room for them. */
+ETC_INLINE void etc_topk_row(const EtcRanks *r, uint32_t *q)
+{
+    const int64_t n = r->g->n, k = r->g->k;
+    const int is_part = (n / 64) >= k;
+    const int64_t room = is_part ? k : n;
+    if ((room > ETC_TOPK_ROW) || (n > INT32_MAX) || ((room * 4) > ETC_WORK_BYTES)) {
+        return;
+    }
+    for (int64_t i = 0; i < room; i++) {
+        q[i] = (uint32_t)i;
+    }
+    if (is_part) {
+        etc_topk_collect(r, q, (int32_t)k, n, 1);
+        etc_topk_sort_heap(r, q, (int32_t)k);
+    } else {
+        etc_topk_select(r, q, (int32_t)k - 1, (int32_t)n);
+        if (r->g->topk == 1) {
+            etc_topk_sort(r, q, (int32_t)k - 1);
+        }
+    }
+    for (int64_t i = 0; i < k; i++) {
+        r->place[i * r->step] = (int64_t)q[i];
     }
 }
 
@@ -395,7 +620,9 @@ ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, void 
         const int64_t from = ((row / g->inner) * g->n * g->inner) + (row % g->inner);
         const int64_t to = ((row / g->inner) * g->k * g->inner) + (row % g->inner);
         const EtcRanks r = {x, place + to, from, g->inner, g};
-        etc_order_row(&r, work);
+        if (((etc_order_row(&r, work) != 0) && (g->topk == 1)) || (g->topk == 2)) {
+            etc_topk_row(&r, (uint32_t *)work);
+        }
         for (int64_t i = 0; (value != NULL) && (i < g->k); i++) {
             __builtin_memcpy((unsigned char *)value + ((to + (i * g->inner)) * g->size),
                              (const unsigned char *)x +

@@ -940,13 +940,27 @@ def narrow(w):
         record(w, "aten::mm.out", torch.mm, x, rand(k, n))
 
 
+def alike(w):
+    """The places of equal elements that topk finds, in rows of every kind that its algorithm tells apart."""
+    for n, k in ((1, 1), (2, 1), (4, 2), (5, 3), (7, 7), (16, 9), (17, 17), (33, 20), (100, 60), (128, 2), (300, 299), (700, 9)):
+        for most in (1, 3, 40):
+            x = torch.from_numpy(rng.integers(0, most, (2, n)))
+            for v in (x.to(torch.uint8), x.float()):
+                if v.is_floating_point() and most == 40:
+                    v[0, n // 2:] = NAN
+                for largest, is_sorted in ((True, True), (False, False)):
+                    record(w, "aten::topk.values", torch.topk, v, k, 1, largest, is_sorted)
+        falls = torch.arange(n, 0, -1).reshape(n, 1) // 2
+        record(w, "aten::topk.values", torch.topk, falls, k, 0, True, False)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order, counted, sampled, unsigned, rounded, narrow):
+                  packed_linear, official, order, counted, sampled, unsigned, rounded, narrow, alike):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

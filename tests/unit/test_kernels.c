@@ -215,7 +215,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
                                        "arithmetic", "order", "counted", "sampled", "linalg", "unsigned",
-                                       "rounded", "narrow"};
+                                       "rounded", "narrow", "alike"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -261,6 +261,10 @@ Test(kernels, added)
 Test(kernels, narrow)
 {
     run_family("narrow", 12);
+}
+Test(kernels, alike)
+{
+    run_family("alike", 156);
 }
 Test(kernels, matmul)
 {
