@@ -556,11 +556,15 @@ ETC_OUTLINE void etc_topk_select(const EtcRanks *r, uint32_t *q, int32_t nth, in
     etc_topk_insert(r, q, first, first + 1, last);
 }
 
+typedef struct EtcTopkPart {
+    int32_t first, last, depth; /* depth: how often it may be split */
+} EtcTopkPart;
+
 /* Sorts n places: splits them until parts have at most 16, and then inserts each. */
 ETC_OUTLINE void etc_topk_sort(const EtcRanks *r, uint32_t *q, int32_t n)
 {
     enum { FEW = 16, MOST = 32 };
-    struct { int32_t first, last, depth; } part[MOST] = {{0, n, etc_topk_depth(n)}};
+    EtcTopkPart part[MOST] = {{0, n, etc_topk_depth(n)}};
     int32_t parts = 1;
     while (parts > 0) {
         parts--;
