@@ -2,29 +2,17 @@
 #include "ir/internal.h"
 #include <string.h>
 
-/* Writes the bytes that a code stands for.  The second code of a pair waits until the first, which
- * is older than the pair's, has been written, so fewer wait than there are codes. */
-static char *unpack(char *to, const uint8_t *pair, uint8_t code)
-{
-    uint8_t waits[256];
-    int n = 0;
-    for (;; code = waits[--n]) {
-        for (; pair[3 * code]; code = pair[3 * code])
-            waits[n++] = pair[3 * code + 1];
-        *to++ = (char)code;
-        if (!n)
-            return to;
-    }
-}
-
 char *text_unpack(Arena *a, const PackedTexts *t, size_t at)
 {
     size_t n = 0;
     for (const uint8_t *code = t->byte + at; *code; code++)
-        n += t->pair[3 * *code + 2];
+        n += (size_t)(t->place[*code + 1] - t->place[*code]);
     char *s = arena_alloc(a, n + 1, 1), *to = s;
-    for (const uint8_t *code = t->byte + at; *code; code++)
-        to = unpack(to, t->pair, *code);
+    for (const uint8_t *code = t->byte + at; *code; code++) {
+        size_t length = (size_t)(t->place[*code + 1] - t->place[*code]);
+        memcpy(to, t->text + t->place[*code], length);
+        to += length;
+    }
     assert(to == s + n);
     return s;
 }

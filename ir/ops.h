@@ -60,9 +60,8 @@ typedef int64_t ScratchFn(const Node *n);
 /* Texts as ir/pack_texts.c packs them. */
 typedef struct PackedTexts {
     const uint8_t *byte; /* a zero ends each text */
-    /* c stands for the bytes at 3 c and 3 c + 1, or if these are zeros for itself; at 3 c + 2 is the
-     * number of bytes of its text. */
-    const uint8_t *pair;
+    const uint8_t *text; /* byte c stands for text[place[c]] .. text[place[c + 1] - 1] */
+    const uint16_t *place;
 } PackedTexts;
 
 /* Unpacks the text that begins at `at`.  The texts are trusted. */

@@ -22,7 +22,7 @@ static unsigned best_pair(const Packing *p)
     memset(count, 0, sizeof count);
     for (size_t i = 1; i < p->n; i++)
         if (p->byte[i - 1] && p->byte[i] &&
-            p->pair[p->byte[i - 1]][2] + p->pair[p->byte[i]][2] < 256)
+            p->length[p->byte[i - 1]] + p->length[p->byte[i]] <= sizeof p->text[0])
             count[p->byte[i - 1] << 8 | p->byte[i]]++;
     for (unsigned i = 1; i < sizeof count / sizeof *count; i++)
         best = count[i] > count[best] ? i : best;
@@ -32,12 +32,12 @@ static unsigned best_pair(const Packing *p)
 static void put_code(Packing *p, unsigned code, unsigned of)
 {
     size_t n = 0;
-    p->pair[code][0] = (unsigned char)(of >> 8);
-    p->pair[code][1] = (unsigned char)of;
-    p->pair[code][2] = (unsigned char)(p->pair[of >> 8][2] + p->pair[of & 255][2]);
+    unsigned first = of >> 8, second = of & 255;
+    memcpy(p->text[code], p->text[first], p->length[first]);
+    memcpy(p->text[code] + p->length[first], p->text[second], p->length[second]);
+    p->length[code] = p->length[first] + p->length[second];
     for (size_t i = 0; i < p->n; i++) {
-        bool is_it = i + 1 < p->n && p->byte[i] == p->pair[code][0] &&
-                     p->byte[i + 1] == p->pair[code][1];
+        bool is_it = i + 1 < p->n && p->byte[i] == first && p->byte[i + 1] == second;
         p->byte[n++] = is_it ? (unsigned char)code : p->byte[i];
         i += is_it;
     }
@@ -47,8 +47,10 @@ static void put_code(Packing *p, unsigned code, unsigned of)
 void packing_run(Packing *p)
 {
     bool is_used[256] = {true};
-    for (unsigned code = 0; code < 256; code++)
-        p->pair[code][2] = 1;
+    for (unsigned code = 0; code < 256; code++) {
+        p->text[code][0] = (unsigned char)code;
+        p->length[code] = 1;
+    }
     for (size_t i = 0; i < p->n; i++)
         is_used[p->byte[i]] = true;
     for (unsigned code = 1, of = 1; code < 256 && of; code++) {
@@ -58,16 +60,21 @@ void packing_run(Packing *p)
     }
 }
 
-static void write_bytes(FILE *f, const char *name, const unsigned char *s, size_t n)
+static void write_bytes(FILE *f, const unsigned char *s, size_t n)
 {
-    fprintf(f, "static const unsigned char %s[] = {", name);
     for (size_t i = 0; i < n; i++)
-        fprintf(f, "%s%d,", i % 24 ? "" : "\n", s[i]);
-    fputs("\n};\n", f);
+        fprintf(f, "%d,%s", s[i], i % 24 == 23 || i + 1 == n ? "\n" : "");
 }
 
 void packing_write(FILE *f, const Packing *p)
 {
-    write_bytes(f, "packed", p->byte, p->n);
-    write_bytes(f, "pair", p->pair[0], sizeof p->pair);
+    fputs("static const unsigned char packed[] = {\n", f);
+    write_bytes(f, p->byte, p->n);
+    fputs("};\nstatic const unsigned char text_of_codes[] = {\n", f);
+    for (unsigned code = 0; code < 256; code++)
+        write_bytes(f, p->text[code], p->length[code]);
+    fputs("};\nstatic const unsigned short place_of_code[] = {0,", f);
+    for (unsigned code = 0, at = 0; code < 256; code++)
+        fprintf(f, "%u,", at += p->length[code]);
+    fputs("\n};\n", f);
 }

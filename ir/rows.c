@@ -144,7 +144,7 @@ int main(int argc, char **argv)
     fputs("#include \"ir/internal.h\"\n\n", f);
     pack_schemas(&schemas, &packing);
     packing_write(f, &packing);
-    fputs("const PackedTexts row_schemas = {packed, pair};\n\n", f);
+    fputs("const PackedTexts row_schemas = {packed, text_of_codes, place_of_code};\n\n", f);
     write_rows(f, &all, &schemas, &infer, &cost, &scratch);
     write_functions(f, "InferFn", "infer", &infer);
     write_functions(f, "CostFn", "cost", &cost);
