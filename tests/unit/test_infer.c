@@ -201,6 +201,24 @@ Test(infer, sizes_that_never_fit_are_refused)
                    "pad cuts 6 off axis 1 of size 4");
 }
 
+#define TRANSFORM(size, dim) \
+    "%q = aten.full.default([" size "], 0, dtype=f32, layout=none, device=none, " \
+    "pin_memory=none) : f32[" size "] " \
+    "%y, %w = etc.fft_r2c(%q, [" dim "], 0, true) : f32[1], f32[1] return %y"
+
+/* A real transform along two axes takes pairs. */
+Test(infer, a_transform_has_the_axes_that_its_kernel_takes)
+{
+    static const char none[] = "expects an axis, or one and that of pairs, known sizes, no norm "
+                               "and one side";
+    expect_refusal(TRANSFORM("4,2", "0, 0"), none);
+    expect_refusal(TRANSFORM("4,2", "1, 0"), none);
+    expect_refusal(TRANSFORM("4,2", "1, 1"), none);
+    expect_refusal(TRANSFORM("4,2", "2"), none);
+    expect_refusal("%y, %w = etc.fft_r2c(%x, [0], 0, true) : f32[1], f32[1] return %y", none);
+    expect_refusal(TRANSFORM("4,3", "0, 1"), "expects rows of 4 floats or pairs of them");
+}
+
 Test(infer, parts_fit_where_they_are_written)
 {
     expect_refusal("%y = aten.slice_scatter.default(%x, %z, 0, 0, 2, 1) : f32[%n,4] return %y",
