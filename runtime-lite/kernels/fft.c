@@ -71,8 +71,8 @@ EtcStatus etc_fft(const EtcCall *c)
 }
 
 /* Arguments: x, dim, normalization, onesided, out (complex, or pairs along a further axis), and
- * working memory, which a .pte brings in the place of the return slot.  There are one axis, or two
- * of which the second is the last one and has two elements. */
+ * working memory, which a .pte brings in the place of the return slot.  There is one axis, or there
+ * are two, of which the second is the last one and has two elements. */
 EtcStatus etc_fft_r2c(const EtcCall *c)
 {
     EtcTensor *x, *y, *work;

@@ -709,8 +709,8 @@ ETC_OUTLINE void etc_fft_apart(const float *z, float *y, int64_t n, int64_t from
     }
 }
 
-/* Does so for all elements of one row: z has them in y, four floats apart, of which it writes all;
- * elements are `step` floats apart. */
+/* Does the same for one row, whose z is in the first two of the four floats of each element of y.
+ * Elements are `step` floats apart. */
 ETC_INLINE void etc_fft_apart_row(float *y, int64_t n, int64_t step)
 {
     for (int64_t k = 0; k <= (n - k); k++) {
