@@ -38,7 +38,7 @@ static bool is_counted(const Value *at)
         at = m->in[0];
     if (!m)
         return false;
-    bool is_second = m->op == OP_TOPK || m->op == OP_SORT;
+    bool is_second = m->op == OP_TOPK || m->op == OP_SORT || m->op == OP_SORT_STABLE;
     return is_second ? at == m->out[1]
                      : m->op == OP_ARGMAX || m->op == OP_ARGMIN || m->op == OP_ARGSORT || m->op == OP_NONZERO;
 }

@@ -603,8 +603,8 @@ bool onnx_arg_extreme(OnnxNode *n)
     return on_define(n, 0, at);
 }
 
-/* Defines the k largest or smallest elements and their places.  Until opset 9, k is an
- * attribute. */
+/* Defines the k largest or smallest elements and their places.  Until opset 9, k is an attribute.
+ * Of equal elements the first ones are wanted, which a stable sort finds, but not topk. */
 bool onnx_topk(OnnxNode *n)
 {
     Dim k[MAX_RANK] = {DIM(on_int(n, "k", 0))};
@@ -615,9 +615,15 @@ bool onnx_topk(OnnxNode *n)
         return false;
     if (count != 1)
         return onnx_wrong(n, "has %d numbers as k, expected 1", count);
-    Node *m = build(n->in->graph, NULL, n->loc, OP_TOPK, n->in->diag, "vdibb", x, k[0],
-                    (int64_t)axis, (int)on_int(n, "largest", 1), (int)on_int(n, "sorted", 1));
-    return m && on_define(n, 0, m->out[0]) && on_define(n, 1, m->out[1]);
+    Dim size = x->type.rank ? x->type.dim[axis] : DIM(1);
+    if (!k[0].expr && !size.expr && (k[0].value < 0 || k[0].value > size.value))
+        return onnx_wrong(n, "wants %d of %d elements", (int)k[0].value, (int)size.value);
+    Node *m = build(n->in->graph, NULL, n->loc, OP_SORT_STABLE, n->in->diag, "vbib", x, 1,
+                    (int64_t)axis, (int)on_int(n, "largest", 1));
+    for (int i = 0; m && i < 2; i++)
+        if (!on_define(n, i, on_part(n, m->out[i], axis, DIM(0), k[0], 1)))
+            return false;
+    return m;
 }
 
 /* Sums along an axis.  An exclusive sum lacks its own element. */
