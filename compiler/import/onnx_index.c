@@ -391,3 +391,32 @@ bool onnx_unique_elements(OnnxNode *n)
             return false;
     return true;
 }
+
+/* Defines the k largest or smallest elements and their places.  Until opset 9, k is an attribute.
+ * Of equal elements the first ones are wanted, which a stable sort finds, but not topk. */
+bool onnx_topk(OnnxNode *n)
+{
+    Dim k[MAX_RANK] = {DIM(on_int(n, "k", 0))};
+    int count = 1, axis;
+    Value *x = on_value(n, 0);
+    if (!x || (n->in->opset >= 10 && !on_dims(n, 1, k, &count)) ||
+        !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
+        return false;
+    if (count != 1)
+        return onnx_wrong(n, "has %d numbers as k, expected 1", count);
+    int64_t least, most, fewest, highest;
+    dim_range(dim_sub(n->in->program, x->type.dim[axis], k[0]), &least, &most);
+    dim_range(k[0], &fewest, &highest);
+    if (most < 0 || highest < 0)
+        return onnx_wrong(n, "wants %s of %s elements", dim_text(n->in->program, k[0]),
+                          dim_text(n->in->program, x->type.dim[axis]));
+    Node *m = build(n->in->graph, NULL, n->loc, OP_SORT_STABLE, n->in->diag, "vbib", x, 1,
+                    (int64_t)axis, (int)on_int(n, "largest", 1));
+    /* An index behind the axis ends the run, where a part would be shorter. */
+    Value *at = m && least < 0 ? on_arange(n, DIM(0), k[0]) : NULL;
+    for (int i = 0; m && i < 2; i++)
+        if (!on_define(n, i, at ? indexed(n, m->out[i], axis, at)
+                                : on_part(n, m->out[i], axis, DIM(0), k[0], 1)))
+            return false;
+    return m && (at || least >= 0);
+}

@@ -603,29 +603,6 @@ bool onnx_arg_extreme(OnnxNode *n)
     return on_define(n, 0, at);
 }
 
-/* Defines the k largest or smallest elements and their places.  Until opset 9, k is an attribute.
- * Of equal elements the first ones are wanted, which a stable sort finds, but not topk. */
-bool onnx_topk(OnnxNode *n)
-{
-    Dim k[MAX_RANK] = {DIM(on_int(n, "k", 0))};
-    int count = 1, axis;
-    Value *x = on_value(n, 0);
-    if (!x || (n->in->opset >= 10 && !on_dims(n, 1, k, &count)) ||
-        !on_axis(n, on_int(n, "axis", -1), x->type.rank, &axis))
-        return false;
-    if (count != 1)
-        return onnx_wrong(n, "has %d numbers as k, expected 1", count);
-    Dim size = x->type.rank ? x->type.dim[axis] : DIM(1);
-    if (!k[0].expr && !size.expr && (k[0].value < 0 || k[0].value > size.value))
-        return onnx_wrong(n, "wants %d of %d elements", (int)k[0].value, (int)size.value);
-    Node *m = build(n->in->graph, NULL, n->loc, OP_SORT_STABLE, n->in->diag, "vbib", x, 1,
-                    (int64_t)axis, (int)on_int(n, "largest", 1));
-    for (int i = 0; m && i < 2; i++)
-        if (!on_define(n, i, on_part(n, m->out[i], axis, DIM(0), k[0], 1)))
-            return false;
-    return m;
-}
-
 /* Sums along an axis.  An exclusive sum lacks its own element. */
 bool onnx_cumsum(OnnxNode *n)
 {

@@ -61,6 +61,9 @@ RIGHT = {  # bytes, x, what y is of x or a part of the message that refuses x, f
     "reversed": (simple([node("Slice", ["x", "a", "e", "d", "s"], ["y"])],
                         constants=[tensor(n, np.array([v])) for n, v in (("a", -1), ("e", -99), ("d", 1), ("s", -1))]),
                  X, lambda x: x[:, ::-1], []),
+    "alike": (simple([node("Sub", ["x", "x"], ["z"]), node("TopK", ["z", "k"], ["v", "i"]), node("Cast", ["i"], ["y"], to=1)],
+                     constants=[tensor("k", np.array([2]))]),
+              X, lambda x: np.broadcast_to(np.arange(2), (*x.shape[:-1], 2)), []),
     "names": (simple([node("Relu", ["x"], ["a/b:0"]), node("Relu", ["a/b:0"], ["a.b_0"]), node("Neg", ["a.b_0"], ["y"])]),
               X, lambda x: -np.maximum(x, 0), []),
 }
@@ -238,6 +241,8 @@ WRONG = {  # bytes, a part of the message, the exit code
     "no_inputs": (simple([node("Add", ["x"], ["y"])]), "lacks an input", 1),
     "bool": (simple([node("Where", ["w", "x", "x"], ["y"])], constants=[number(1, 3) + number(2, 9) + data(9, bytes(2) + b"\2")
              + data(8, "w")]), "neither 0 nor 1", 1),
+    "too_many": (simple([node("TopK", ["x", "k"], ["y", "i"])], constants=[tensor("k", np.array([99]))]), "wants 99 of", 1),
+    "too_few": (simple([node("TopK", ["x", "k"], ["y", "i"])], constants=[tensor("k", np.array([-1]))]), "wants -1 of", 1),
     "block": (simple([node("DepthToSpace", ["x"], ["y"], blocksize=2**40)], (1, 4, 2, 2)), "expects [n, c, h, w]", 1),
 }
 for name, place in (("external", "w.bin"), ("here", "./w.bin")):
