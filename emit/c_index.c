@@ -359,7 +359,7 @@ static const char *result_or_null(Function *f, const Node *n, int i)
 }
 
 /* Sets the scratch in which k of n elements are sorted: a word of 8 bytes for each of the k, or two
- * words if k may be n.  topk also needs 4 bytes for each of n. */
+ * words if k may be n.  topk needs 4 bytes for each of n, unless it keeps only the first k. */
 static void use_words(Function *f, Dim n, Dim k, bool is_topk)
 {
     enum { LONGEST = 4096 }; /* as in kernels/order.h */
@@ -367,7 +367,8 @@ static void use_words(Function *f, Dim n, Dim k, bool is_topk)
     dim_range(n, &least, &longest);
     dim_range(k, &any, &most);
     int64_t words = most < room / 8 ? most * (most < least ? 1 : 2) : room / 8;
-    int64_t places = !is_topk ? 0 : longest < LONGEST ? longest : LONGEST;
+    bool keeps_all = is_topk && least <= LONGEST && least / 64 < most;
+    int64_t places = !keeps_all ? 0 : longest < LONGEST ? longest : LONGEST;
     if (words < (places + 1) / 2)
         words = (places + 1) / 2;
     int64_t bytes = (words + 7) / 8 * 64;
