@@ -204,6 +204,7 @@ int main(int argc, char **argv)
                 *rule[i].name ? (int)name : 0);
         name += *rule[i].name ? strlen(rule[i].name) + 1 : 0;
     }
-    fprintf(f, "};\nconst Composites %s = {row, %d, names, {packed, text_of_codes, place_of_code}};\n", argv[2], n_rules);
+    fprintf(f, "};\nconst Composites %s = {row, %d, names, {packed, text_of_codes, place_of_code}};\n",
+            argv[2], n_rules);
     return fclose(f) != 0;
 }

@@ -467,11 +467,10 @@ ETC_OUTLINE int32_t etc_topk_split(const EtcRanks *r, uint32_t *q, int32_t first
     }
 }
 
-/* Sorts places first .. last - 1 by insertion.  Those before `from` are in order. */
-ETC_OUTLINE void etc_topk_insert(const EtcRanks *r, uint32_t *q, int32_t first, int32_t from,
-                                 int32_t last)
+/* Sorts places first .. last - 1 by insertion. */
+ETC_OUTLINE void etc_topk_insert(const EtcRanks *r, uint32_t *q, int32_t first, int32_t last)
 {
-    for (int32_t i = from; i < last; i++) {
+    for (int32_t i = first + 1; i < last; i++) {
         const uint32_t at = q[i];
         int32_t k = i;
         for (; (k > first) && (etc_topk_before(r, at, q[k - 1]) != 0); k--) {
@@ -553,7 +552,7 @@ ETC_OUTLINE void etc_topk_select(const EtcRanks *r, uint32_t *q, int32_t nth, in
         first = (cut <= nth) ? cut : first;
         last = (cut <= nth) ? last : cut;
     }
-    etc_topk_insert(r, q, first, first + 1, last);
+    etc_topk_insert(r, q, first, last);
 }
 
 typedef struct EtcTopkPart {
@@ -586,7 +585,7 @@ ETC_OUTLINE void etc_topk_sort(const EtcRanks *r, uint32_t *q, int32_t n)
         part[parts + 1].depth = depth - 1;
         parts += 2;
     }
-    etc_topk_insert(r, q, 0, 1, n);
+    etc_topk_insert(r, q, 0, n);
 }
 
 /* Writes the first k places of a row as torch's topk, if there is room for them. */
