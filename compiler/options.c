@@ -112,7 +112,7 @@ typedef struct Flag Flag;
 typedef bool CheckFn(const Parser *p, const Flag *f, const char *value);
 static CheckFn any, is_amount, is_backends, is_bank, is_bind, is_choice, is_dim, is_drop, is_dump,
     is_method, is_bundle, is_passes, is_percent, is_report, is_runs, is_target, is_threads,
-    is_tolerance, is_version;
+    is_tolerance, is_version, is_runtime;
 
 struct Flag {
     const char *name;
@@ -211,7 +211,7 @@ static const Flag flag_row[] = {
     {"simulate", 0, FLAG_BOOL, AT(simulate), PARTITION, any, NULL,
      "compare no backend, each backend alone, and all of them"},
     {"target-runtime", 0, FLAG_TEXT, AT(target_runtime), COMPILE | CHECKS | PARTITION | QUANTIZE,
-     is_version, "VERSION", "use only what this version of ExecuTorch has"},
+     is_runtime, "VERSION", "use only what this version of ExecuTorch has; lite: all that runtime-lite has"},
     {"runtime", 0, FLAG_TEXT, AT(target_runtime), DOCTOR, is_version, "VERSION",
      "the version of ExecuTorch that will run it (" RUNTIME_NEWEST ")"},
     {"manifest", 0, FLAG_LIST, AT(manifests), DOCTOR, any, "FILE",
@@ -544,8 +544,14 @@ static bool is_tolerance(const Parser *p, const Flag *f, const char *value)
 
 static bool is_version(const Parser *p, const Flag *f, const char *value)
 {
-    return runtime_version(value) > 0 ||
+    int version = runtime_version(value);
+    return (version > 0 && version != RUNTIME_LITE) ||
            usage(p, "--%s expects a version from " RUNTIME_FIRST " on, like 1.2 or 1.2.0, not '%s'", f->name, value);
+}
+
+static bool is_runtime(const Parser *p, const Flag *f, const char *value)
+{
+    return runtime_version(value) == RUNTIME_LITE || is_version(p, f, value);
 }
 
 /* -- parsing ----------------------------------------------------------------------------- */

@@ -85,7 +85,7 @@ static void print_op(const Options *o, const char *target, const OpInfo *op, int
     bool rewritten = op->has_decomp || op->functional != OP_NONE || op->flags & CHECK;
     bool is_pointwise = op->expr != 0;
     const char *other = rewritten ? "rewritten" : "no";
-    const char *pte = op->has_out ? "yes" : other, *lite = op->has_kernel ? "yes" : other;
+    const char *pte = op->has_out && !(op->flags & LITE) ? "yes" : other, *lite = op->has_kernel ? "yes" : other;
     const char *c = is_pointwise || op->has_template ? "yes" : other;
     if (o->json)
         printf("%s{\"name\": \"%s\", \"pte\": \"%s\", \"runtime_lite\": \"%s\", \"c\": \"%s\"}",

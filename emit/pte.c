@@ -5,6 +5,7 @@
  * input needs no call.  The branches of a cond are laid out one after the other, with jumps.  A
  * branch computes what it returns in the value of the cond's result, if this is possible. */
 #include "emit/pte_internal.h"
+#include "ir/session.h"
 #include "ir/views.h"
 #include <string.h>
 
@@ -456,7 +457,7 @@ static void visit(Scope *s, const Node *n)
         while_loop(s, n);
     } else if (n->op == OP_DELEGATE) {
         delegate_call(s, n);
-    } else if (!node_out(n) || !n->n_out) {
+    } else if (!session_calls(n->graph->program->session, node_row(n)) || !n->n_out) {
         e->failed = true;
         diag_unsupported(e->diag, n->loc, "the .pte runtime has no kernel for it");
     } else {

@@ -25,7 +25,8 @@ enum {
     FITS = 1 << 8,
     UNROLLS = 1 << 9,
     UNROLLS_TINY = 1 << 10,
-    CHAIN = 1 << 11
+    CHAIN = 1 << 11,
+    LITE = 1 << 12
 };
 
 /* The column `access`: which elements of the operands an element of a result depends on. */

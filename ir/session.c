@@ -2,13 +2,14 @@
 #include "ir/session.h"
 #include <string.h>
 
-static bool has_out_kernel(const OpInfo *op)
+bool session_calls(const Session *s, const OpInfo *op)
 {
-    return op->has_out;
+    return op->has_out && (!(op->flags & LITE) || s->runtime == RUNTIME_LITE);
 }
 
-static bool has_template(const OpInfo *op)
+static bool has_template(const Session *s, const OpInfo *op)
 {
+    (void)s;
     return op->has_template;
 }
 
@@ -16,7 +17,7 @@ const Tail tail_pte = {
     .name = "pte",
     .what = "a .pte",
     .id = 0,
-    .takes = has_out_kernel,
+    .takes = session_calls,
     .has_backends = true,
     .is_tiled = true,
     .views_when_run = true,
@@ -51,7 +52,7 @@ bool session_takes(const Session *s, OpId op)
     assert(op < N_OPS);
     if (s->is_fixed_point && !strcmp(op_c(op), "attention"))
         return false; /* decompose expands it; there are kernels for its products and softmax */
-    return s->tail->takes(&op_info[op]) && !(s->lacks && s->lacks[op]);
+    return s->tail->takes(s, &op_info[op]) && !(s->lacks && s->lacks[op]);
 }
 
 void session_note(Session *s, const char *fmt, ...)

@@ -14,7 +14,8 @@ typedef struct Tail {
     const char *name;                /* the name for --tail */
     const char *what;                /* its name in messages: "a .pte" */
     unsigned id;                     /* a part of the identity of statistics; never changes */
-    bool (*takes)(const OpInfo *op); /* it has a kernel or template for the whole operator */
+    /* Returns whether it has a kernel or template for the whole operator. */
+    bool (*takes)(const Session *s, const OpInfo *op);
     bool has_backends;               /* regions can be calls of delegates */
     bool is_tiled;        /* operators with the flag CUT stay whole at core until they are cut */
     bool has_groups;      /* a planned program has groups; else each node calls a kernel */
@@ -29,6 +30,8 @@ const Tail *tail_find(const char *name); /* name NULL: the first one, a .pte */
 
 /* A version of the ExecuTorch runtime as a number; later versions have larger numbers. */
 #define RUNTIME_VERSION(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
+/* The number of runtime-lite, which has the kernels of all of them, and those of rows with LITE. */
+#define RUNTIME_LITE INT32_MAX
 
 /* -- sessions ------------------------------------------------------------------------------ */
 
@@ -64,7 +67,7 @@ struct Session {
     int n_backends;
     bool composes;     /* operators of --ops are replaced by their composites, if they have one */
     bool delegate_all; /* a backend gets everything that it takes, whatever the cost */
-    int runtime;       /* the oldest runtime that must run the .pte, as RUNTIME_VERSION; 0: any */
+    int runtime; /* the oldest runtime that must run the .pte, as RUNTIME_VERSION, or RUNTIME_LITE; 0: any */
     const bool *lacks; /* by OpId: this runtime has no kernel for it; NULL: it has all kernels */
     struct PartitionReport *partition; /* result: the decisions; NULL before pass partition */
     struct QuantJob *quant;            /* the job of pass quantize; NULL: there is none */
@@ -88,6 +91,8 @@ struct Session {
 
 Session *session_new(Arena *a);                /* for a .pte without backends */
 bool session_takes(const Session *s, OpId op); /* the tail takes the whole operator */
+/* Returns whether there is a kernel that the .pte may call for the whole operator. */
+bool session_calls(const Session *s, const OpInfo *op);
 void session_note(Session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

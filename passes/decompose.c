@@ -138,11 +138,12 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    if (has_mask(n) || has_depth(n) || (s->tail->has_groups && row->flags & FLOATS && lacks_core(n)) ||
-        (s->tail->has_groups && has_open_number(n)))
+    bool has_core = s->tail->has_groups || row->flags & LITE;
+    if (has_mask(n) || has_depth(n) || (has_core && row->flags & FLOATS && lacks_core(n)) ||
+        (has_core && has_open_number(n)))
         return false;
     if (n->custom)
-        return s->tail->takes(row) && !s->composes;
+        return s->tail->takes(s, row) && !s->composes;
     bool waits = (s->tail->is_tiled && row->flags & CUT) || s->n_backends;
     return session_takes(s, n->op) || (stage == STAGE_ATEN && waits);
 }

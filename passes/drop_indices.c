@@ -1,6 +1,6 @@
 /* drop_indices.c -- y, i = max_pool2d_with_indices(x) ==> y = max_pool2d(x), if nobody reads i.
  *
- * Stage core, for C, which has kernels of pools without indices; the ExecuTorch runtime has none.
+ * Stage core, for C and runtime-lite, which have kernels of pools without indices.
  * Linear in nodes.  dce comes before it, because a dead node counts as a reader. */
 #include "passes/internal.h"
 #include "ir/session.h"
@@ -20,8 +20,6 @@ static bool without_indices(const Node *n, Arena *tmp, OpId *op)
 bool pass_drop_indices(Graph *g, Arena *tmp, Diag *d)
 {
     const Session *s = g->program->session;
-    if (!s->tail->has_groups)
-        return true;
     Rewrite r = rewrite_start(g, tmp, d);
     const Uses u = graph_uses(g, tmp);
     const int errors = diag_errors(d);

@@ -6,7 +6,7 @@
  * pieces can use the same bytes one after the other.  The softmax and the sums of a row do not
  * depend on other rows, so no bit changes.  If sizes are symbolic, the offsets of slices are not
  * known here; then runs of heads are copied, if the size of the head axis is known.  (Emitted C
- * calls a core that never holds more than a tile.)  Each node is looked at once.
+ * and runtime-lite call a core that never holds more than a tile.)  Each node is looked at once.
  *
  * The cost of a way to cut, in bytes moved through the cache:
  *   traffic   each score is written and read N_PASSES times, at MISS times the cost beyond the cache
@@ -318,7 +318,7 @@ bool pass_tile(Graph *g, Arena *tmp, Diag *d)
         Heads a;
         next = n->next;
         rewrite_inputs(&r, n);
-        if (!read_heads(n, &a))
+        if (session_takes(g->program->session, n->op) || !read_heads(n, &a))
             continue;
         Cut best = choose(&a);
         tell(&a, &best, n);

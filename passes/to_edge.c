@@ -2,12 +2,13 @@
  *
  * Stage core, pte tail; leaves edge.  Python numbers become constants if the kernel wants
  * tensors.  All operators without a kernel are reported at once. */
+#include "ir/session.h"
 #include "passes/internal.h"
 #include <string.h>
 
 static bool has_kernel(const Node *n)
 {
-    return node_out(n) || op_is_instruction(n->op);
+    return session_calls(n->graph->program->session, node_row(n)) || op_is_instruction(n->op);
 }
 
 /* Reports a node that computes with a dtype that kernels only move and cast. */

@@ -4,7 +4,7 @@ one run.
 
     ops.py --etc build/etc [--lite build/tests/bench/bench_lite] [--rounds N] [--seconds S] [--work DIR] [OP ...]
 
-A round times torch, then the .pte in runtime-lite, which reads inputs where they are as torch does, then emitted C
+A round times torch, then a .pte for runtime-lite, which reads inputs where they are as torch does, then emitted C
 as `cc -O3` builds it for this CPU. A time is the median of the calls of some seconds, and the table has the median
 of the rounds. Outputs are checked against torch's in the same run. Operators that etc refuses are named and left
 out of the means. A ratio is torch's time divided by ours: above 1 ours is faster.
@@ -108,7 +108,7 @@ def check(got, want, what):
 
 
 def lite(args, stem, inputs, want):
-    etc(args, "compile", stem + ".pt2", "-o", stem + ".pte", "--borrow-inputs")
+    etc(args, "compile", stem + ".pt2", "-o", stem + ".pte", "--borrow-inputs", "--target-runtime", "lite")
     files = [f"{stem}.in{i}" for i in range(len(inputs))]
     for f, x in zip(files, inputs):
         x.tofile(f)

@@ -413,6 +413,29 @@ Test(cli, target_runtime_lists_what_it_lacks)
     ok("compile $DATA/cnn_digits/model.pt2 -o c.pte --target-runtime 1.0.1 -q");
 }
 
+/* runtime-lite has kernels for whole operators that a .pte for all runtimes spells out. */
+Test(cli, target_runtime_lite_calls_its_own_kernels)
+{
+    write_text("p.etir", "program \"p\" stage aten\nmethod @forward(%x: f32[1,2,4,6]) {\n"
+                         "  %h = aten.hardswish.default(%x) : f32[1,2,4,6] from \"h\", \"n.py:2\"\n"
+                         "  %p = aten.max_pool2d.default(%h, [2, 2], [], [0, 0], [1, 1], false) : f32[1,2,2,3]\n"
+                         "  %s, %i = aten.sort.stable(%p, stable=true, dim=-1, descending=false) : f32[1,2,2,3], i64[1,2,2,3]\n"
+                         "  return %s, %i\n}\n");
+    ok("compile p.etir -o all.pte -q");
+    ok("doctor all.pte");
+    ok("compile p.etir -o own.pte -q --target-runtime lite --verify");
+    ok("verify own.pte --model p.etir -q");
+    Result r = etc("doctor own.pte");
+    cr_expect_eq(r.code, 4);
+    cr_expect(strstr(r.err, "aten::hardswish.out") && strstr(r.err, "etc::max_pool2d.out") &&
+              strstr(r.err, "aten::sort.values_stable"), "%s", r.err);
+    ok("compile p.etir --dry-run -q --target-runtime lite --dump-ir=after:to_out > planned.etir");
+    ok("compile planned.etir -o again.pte -q --target-runtime lite");
+    fails("compile planned.etir -o no.pte", 4, "'h' (aten.hardswish.default): the .pte runtime has no kernel");
+    fails("doctor own.pte --runtime lite", 2, "expects a version from 1.0.1 on");
+    expect_files("again.pte all.pte own.pte p.etir planned.etir ");
+}
+
 Test(cli, methods_of_several_files)
 {
     Result r = ok(

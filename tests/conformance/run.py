@@ -17,6 +17,7 @@ Needs torch and executorch (`./dev conformance` brings them). Eighteen parts, on
   variants            small models of variants.py, in the three runtimes, and with --backend xnnpack
                       --delegate all in the official one and, where it was built, by etc-xnn; there
                       without --full those of DELEGATED; by etc run with --borrow-inputs
+                      and --target-runtime lite
   dags                random models of dags.py, in the three runtimes, and with --backend xnnpack --delegate all in the
                       official one, there with --borrow-inputs too; the same ones each time, with --full more
   samples             official .pte files run by `etc run`, outputs against the official runtime's
@@ -205,8 +206,8 @@ def variants(rows, args, zoo, out, text):
     for runner in ("official", "lite", "c") if names else ():
         models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names))
     if names:
-        models(rows, "v-borrow", names, check(args, zoo, os.path.join(out, "v-borrow"), args.etc, "lite", names,
-                                              ["--flags=--borrow-inputs"]))
+        models(rows, "v-own", names, check(args, zoo, os.path.join(out, "v-own"), args.etc, "lite", names,
+                                              ["--flags=--borrow-inputs --target-runtime lite"]))
     names = [n for n in names if args.full or n.startswith(tuple(DELEGATED))]
     for n in set(names) & NAN.keys():
         rows.add("skip", "v-xnnpack", n, NAN[n])
