@@ -115,17 +115,11 @@ ETC_INLINE void etc_join_one(unsigned char *y, const unsigned char *x, const Etc
     }
 }
 
-/* Joins the elements along the innermost axis, for a single index of int64.  The loop reads
- * local copies of the fields, because the compiler assumes that a store to y may change the
- * fields.  Returns 1, or 0 if an index is out of range. */
-ETC_INLINE int etc_join_row(unsigned char *y, const unsigned char *x, const EtcIndex *g, int64_t at,
-                            const EtcJoin *j)
+/* Adds n floats `plain` apart to those that indices `apart` apart name, each `own` further on and
+ * `step` for an index.  Returns 1, or 0 if an index is out of range. */
+ETC_INLINE int etc_join_sums(float *y, const float *x, const int64_t *index, int64_t n, int64_t limit,
+                             int32_t wraps, int64_t plain, int64_t apart, int64_t own, int64_t step)
 {
-    const EtcAxisIndex *a = &g->of[0];
-    const int32_t in = g->rank - 1, wraps = g->wraps;
-    const int64_t *index = (const int64_t *)a->index + at;
-    const int64_t n = g->dim[in], limit = a->limit, step = a->step, apart = a->at[in];
-    const int64_t own = g->own[in], plain = g->plain[in], size = j->size;
     int ok = 1;
     for (int64_t i = 0; i < n; i++) {
         const int64_t named = index[i * apart];
@@ -133,9 +127,23 @@ ETC_INLINE int etc_join_row(unsigned char *y, const unsigned char *x, const EtcI
                                                                              : named;
         const int64_t near = (k < 0) ? 0 : etc_min_i64(k, limit - 1);
         ok = (near == k) ? ok : 0;
-        etc_join_one(y + (((i * own) + (near * step)) * size), x + (i * plain * size), j);
+        y[(i * own) + (near * step)] += x[i * plain];
     }
     return ok;
+}
+
+/* Adds the floats along the innermost axis, for a single index of int64.  Returns 1, or 0 if an index
+ * is out of range. */
+ETC_INLINE int etc_join_row(float *y, const float *x, const EtcIndex *g, int64_t at)
+{
+    const EtcAxisIndex *a = &g->of[0];
+    const int32_t in = g->rank - 1;
+    const int64_t *index = (const int64_t *)a->index + at;
+    const int64_t n = g->dim[in], apart = a->at[in], own = g->own[in], plain = g->plain[in];
+    if ((plain == 1) && (apart == 1) && (own == 0) && (a->step == 1)) { /* a row of its own */
+        return etc_join_sums(y, x, index, n, a->limit, g->wraps, 1, 1, 0, 1);
+    }
+    return etc_join_sums(y, x, index, n, a->limit, g->wraps, plain, apart, own, a->step);
 }
 
 /* Joins each element of the plain tensor x with the element of y that g's indices name, and writes
@@ -145,7 +153,6 @@ ETC_INLINE int etc_index_join(void *y, const void *x, const EtcIndex *g, const E
     const int32_t in = g->rank - 1;
     int64_t count[16] = {0}, at[16] = {0}, plain = 0, own = 0;
     int ok = 1, is_row = 1;
-    const EtcJoin sum = {0, 4, 2};
     const int state = etc_index_begin(g, &is_row);
     if (state != 1) {
         return state == 0;
@@ -155,7 +162,7 @@ ETC_INLINE int etc_index_join(void *y, const void *x, const EtcIndex *g, const E
         const unsigned char *from = (const unsigned char *)x + (plain * j->size);
         if ((g->n == 1) && (g->of[0].is_wide != 0) && (j->op == 0) && (j->size == 4) &&
             (j->form == 2)) {
-            ok &= etc_join_row(to, from, g, at[0], &sum);
+            ok &= etc_join_row((float *)y + own, (const float *)x + plain, g, at[0]);
             continue;
         }
         for (int64_t i = 0; i < g->dim[in]; i++) {

@@ -614,6 +614,15 @@ ETC_INLINE void etc_topk_row(const EtcRanks *r, uint32_t *q)
     }
 }
 
+ETC_INLINE void etc_order_copy(unsigned char *to, const unsigned char *from, int32_t size)
+{
+    if (size == 4) { /* most are, and then this is no call */
+        __builtin_memcpy(to, from, 4);
+    } else {
+        __builtin_memcpy(to, from, (size_t)size);
+    }
+}
+
 /* Writes the first k elements of each row in order: their values to value[outer][k][inner],
  * unless it is NULL, and their places to place[outer][k][inner]. */
 ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, void *work,
@@ -627,10 +636,10 @@ ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, void 
             etc_topk_row(&r, (uint32_t *)work);
         }
         for (int64_t i = 0; (value != NULL) && (i < g->k); i++) {
-            __builtin_memcpy((unsigned char *)value + ((to + (i * g->inner)) * g->size),
-                             (const unsigned char *)x +
-                                 ((from + (etc_rank_place(&r, i) * g->inner)) * g->size),
-                             (size_t)g->size);
+            etc_order_copy((unsigned char *)value + ((to + (i * g->inner)) * g->size),
+                           (const unsigned char *)x +
+                               ((from + (etc_rank_place(&r, i) * g->inner)) * g->size),
+                           g->size);
         }
     }
 }
