@@ -3,6 +3,7 @@
 # with the same bits for every CPU and number of parts; C for 8-bit integers uses VNNI if the CPU has it, with the same
 # bits too.  Prints TAP.
 #
+# EMITTED_FULL=1 adds AVX2.
 # "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16; "; FAST n" in one of
 # tests/emitted/fast is how many of its convolutions use the transforms.
 set -u
@@ -87,7 +88,7 @@ everywhere() { # words of emit-c...
     if [ "$(uname -m)" = x86_64 ]; then
         check "$name: SSE4.2, sanitized" same "$asan" "$@" x86-64-v2
         check "$name: in parts, sanitized" same "$asan" "$@" x86-64-v2 --parallel 3
-        has_flags avx2 fma && check "$name: AVX2, sanitized" same "$asan" "$@" x86-64-v3
+        [ -n "${EMITTED_FULL:-}" ] && has_flags avx2 fma && check "$name: AVX2, sanitized" same "$asan" "$@" x86-64-v3
         has_flags avx512f avx512bw avx512dq avx512vl && check "$name: AVX-512, sanitized" same "$asan" "$@" x86-64-v4
     else
         check "$name: sanitized" same "$asan" "$@" host

@@ -2,9 +2,9 @@
 """mcu.py ROOT BUILD [--table] [MODEL ...]: runs the C of tiny models on other processors.  Prints TAP.
 
 Each model is compiled for each core of limits.txt with gcc -O2 and run by QEMU. Its outputs must have the bits
-of the same file compiled for this machine (for aarch64, whose files compile for no other machine: of the file
-for any CPU) and of the other cores with the same arithmetic. Its instructions, code, arena and stack must be at
-most those in limits.txt.
+of the file of the first core, or with EMITTED_FULL=1 of the same file, compiled for this machine (for aarch64,
+whose files compile for no other machine: of the file for any CPU) and of the other cores with the same arithmetic.
+Its instructions, code, arena and stack must be at most those in limits.txt.
 For Cortex-M, the stack that the header states must be enough for the compiler's frames along its call graph and
 for the painted stack, and at most half as much more. The constants that it states must be those of the image.
 The contents of a bank must fit into it.
@@ -120,7 +120,7 @@ class Rig:
         self.here = os.path.join(root, "tests", "mcu")
         self.dir = os.path.join(build, "tests", "mcu")
         os.makedirs(self.dir, exist_ok=True)
-        self.floating = {}  # outputs by model
+        self.hosted = {}  # outputs on this machine by model and whether they end in fixed point
         self.plugin = os.path.join(self.dir, "count.so")
         made = f"{self.plugin}.{os.getpid()}"  # another run may load the plugin now
         call("cc", "-shared", "-fPIC", "-O2", "-o", made, os.path.join(self.here, "count.c"))
@@ -155,12 +155,13 @@ class Rig:
         return to
 
     def wanted(self, model, core, to):
-        """The outputs on this machine: of the core's file or, where the end is in floats, of the file for any CPU."""
-        if CORES[core][-1]:
+        """The outputs on this machine: of the file of a core or, where the end is in floats, of the file for any CPU."""
+        is_fixed = CORES[core][-1]
+        if is_fixed and os.environ.get("EMITTED_FULL"):
             return self.host(to)
-        if model not in self.floating:
-            self.floating[model] = self.host(self.emit(model, "generic"))
-        return self.floating[model]
+        if (model, is_fixed) not in self.hosted:
+            self.hosted[model, is_fixed] = self.host(to if is_fixed else self.emit(model, "generic"))
+        return self.hosted[model, is_fixed]
 
     def host(self, to):
         call("cc", *WARN, "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover", "-o", os.path.join(to, "host"),

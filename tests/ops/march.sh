@@ -8,6 +8,7 @@ dir=$2/march
 mkdir -p "$dir"
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Wvla -Werror"
 first=
+full=${EMITTED_FULL:-} # adds levels of clang and C++
 
 runs() { # -march level, or -mfma: does this CPU have it?
     case $1 in
@@ -55,13 +56,14 @@ first_of() {
 for c in $(first_of gcc) $(first_of clang clang-14); do
     one "$c -std=c99" "-O2"
     [ "$x86" ] || continue
-    one "$c -std=c99" "-O1 -mfma" # without AVX2
     one "$c -std=c99" "-O2 -march=x86-64-v3"
+    [ "$c" = gcc ] || [ "$full" ] || continue
+    one "$c -std=c99" "-O1 -mfma" # without AVX2
     one "$c -std=c99" "-O2 -march=x86-64-v4"
     one "$c" "-O3 -march=native" # gnu mode, where gcc contracts unless told
 done
 for c in $(first_of g++) $(first_of clang++ clang++-14); do
-    one "$c -x c++" "-O2"
+    [ "$x86" ] && [ -z "$full" ] || one "$c -x c++" "-O2"
     [ "$x86" ] || continue
     one "$c -x c++" "-O2 -march=native"
 done
