@@ -13,6 +13,7 @@
  *     recipe=NAME quantize by a preset, with two samples of random inputs
  *     wild        weights are any bits instead of small numbers
  *     borrow      a .pte reads its inputs where the caller has them
+ *     lite        a .pte calls kernels that only runtime-lite has
  *     check       what is printed after each pass must read back as the same program
  *
  * Environment: C_EVERY (512; 0 for never); CC; PTE_FOLDER, where each .pte is kept; PASSES_REACHED,
@@ -62,7 +63,7 @@ enum { MOST_HELD = 1 << 14 /* elements of a result; loops over them may be as lo
 /* -- how -------------------------------------------------------------------------------------- */
 
 typedef struct How {
-    bool to_c, xnnpack, all, wild, check, borrow;
+    bool to_c, xnnpack, all, wild, check, borrow, lite;
     int recipe; /* -1: none */
 } How;
 
@@ -78,7 +79,8 @@ static How how_of(const char *text)
 {
     size_t n = strncmp(text, "; full", 6) ? 0 : strcspn(text, "\n");
     How h = {says(text, n, "c"),     says(text, n, "xnnpack"), says(text, n, "all"),
-             says(text, n, "wild"),  says(text, n, "check"),   says(text, n, "borrow"), -1};
+             says(text, n, "wild"),  says(text, n, "check"),   says(text, n, "borrow"),
+             says(text, n, "lite"),  -1};
     for (int i = 0; i < n_recipe_presets; i++) {
         char word[64];
         snprintf(word, sizeof word, "recipe=%s", recipe_preset[i].name);
@@ -89,9 +91,9 @@ static How how_of(const char *text)
 
 static void how_print(How h, FILE *f)
 {
-    fprintf(f, "; full %s%s%s%s%s%s", h.to_c ? "c" : "pte", h.xnnpack ? " xnnpack" : "",
+    fprintf(f, "; full %s%s%s%s%s%s%s", h.to_c ? "c" : "pte", h.xnnpack ? " xnnpack" : "",
             h.all ? " all" : "", h.wild ? " wild" : "", h.check ? " check" : "",
-            h.borrow ? " borrow" : "");
+            h.borrow ? " borrow" : "", h.lite ? " lite" : "");
     if (h.recipe >= 0)
         fprintf(f, " recipe=%s", recipe_preset[h.recipe].name);
     fputc('\n', f);
@@ -99,7 +101,7 @@ static void how_print(How h, FILE *f)
 
 static How how_change(How h, Draw *r)
 {
-    switch (draw_below(r, 9)) {
+    switch (draw_below(r, 10)) {
     case 0:
         h.xnnpack = !h.xnnpack;
         break;
@@ -116,7 +118,10 @@ static How how_change(How h, Draw *r)
         h.borrow = !h.borrow;
         break;
     case 5:
+        h.lite = !h.lite;
+        break;
     case 6:
+    case 7:
         h.recipe = (int)draw_below(r, (size_t)n_recipe_presets + 1) - 1;
         break;
     default:
@@ -473,6 +478,7 @@ static bool compile(Program *p, How h, Diag *d)
     p->session->n_backends = h.xnnpack && !h.to_c;
     p->session->delegate_all = h.all;
     p->session->borrows_inputs = h.borrow && !h.to_c;
+    p->session->runtime = h.lite && !h.to_c ? RUNTIME_LITE : 0;
     if (!fill_states(p, h.wild, d) || !is_sound(p, d) || !pipeline_of(p, &all, d))
         return false;
     if (p->n_methods &&
