@@ -134,8 +134,8 @@ static bool report(const Options *o, const Program *p, const char *kernel, int s
                          kernel, runtime_text(a, since), o->target_runtime);
     else
         diag_unsupported(d, loc,
-                         "%s: not among the kernels of the runtime %s; a library beside it would "
-                         "have to bring it",
+                         "%s: not among the kernels of the ExecuTorch runtime %s; a library "
+                         "beside it would have to bring it",
                          kernel, o->target_runtime);
     for (int i = 0; i < p->n_methods; i++)
         note_nodes(p->method[i], kernel, d);
@@ -208,6 +208,8 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
         warn_of_all(p, a, d);
         return true;
     }
+    if (p->session->runtime == RUNTIME_LITE) /* it has all kernels that there are */
+        return true;
     const uint8_t *bytes = join_pieces(f, a, &n);
     if (etc_program_open(&file, bytes, n, &e))
         return diag_fault(d, FAULT_BUG, (Loc){.file = p->name}, "the .pte made is refused: %s",
@@ -218,11 +220,10 @@ bool target_has_operators(const Options *o, const Program *p, const OutFile *f, 
         m[k] = pte_method(&file, k, a);
         ok = has_all_nodes(o, &m[k], a, d) && ok;
         for (int i = 0; i < m[k].n_ops; i++) {
-            const PteOperator *op = &m[k].op[i];
-            int since = op->is_built_in && version == RUNTIME_LITE ? FIRST : runtime_since(op->name);
+            int since = runtime_since(m[k].op[i].name);
             if ((!since || since > version) && !seen_before(m, k, i) &&
-                !custom_registers(p->custom, op->name))
-                ok = report(o, p, op->name, since, a, d);
+                !custom_registers(p->custom, m[k].op[i].name))
+                ok = report(o, p, m[k].op[i].name, since, a, d);
         }
     }
     return ok;
