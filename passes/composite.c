@@ -652,8 +652,9 @@ static Value *recorded(Play *p, const Arg *result, int i)
         play_misfit(p, "does not give a tensor");
         return NULL;
     }
-    if (t.is_none) {
-        diag_error(p->r->d, p->n->loc, "its result %d is recorded as none, expected a tensor", i);
+    if (t.is_none || (t.rank == SCALAR && v->type.rank != SCALAR)) {
+        diag_error(p->r->d, p->n->loc, "its result %d is recorded as %s, expected a tensor", i,
+                   t.is_none ? "none" : "a number");
         return NULL;
     }
     if (v->type.dtype != t.dtype) {
