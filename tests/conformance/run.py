@@ -88,7 +88,9 @@ OLD = ["complex_arithmetic", "elementary", "map_of_loops", "pools", "sampled_by_
 DAGS = range(100, 130), range(400)  # seeds, and those of --full
 NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
 TILES = 32 << 10  # bytes of instructions that cutting into tiles may add, where it lowers the arena
-COMPILERS = ["clang", "g++ -x c++", "gcc -m32"]  # of --full, beside the default one
+# Of the C of larger and of small models: what compiles in the least time.
+CC, CC_SMALL = "cc -O1 -march=native", "cc -O0"
+COMPILERS = ["cc -O2", "clang -O2", "g++ -O2 -x c++", "gcc -O2 -m32"]  # of --full, beside them
 DELEGATE = b"XnnpackBackend"
 
 
@@ -204,7 +206,7 @@ def variants(rows, args, zoo, out, text):
         models(rows, "v-old", old, check(args, zoo, os.path.join(out, "v-old"), args.etc, "official", old,
                                          ["--backend", "xnnpack", "--flags", "--delegate all --target-runtime 1.0"]))
     for runner in ("official", "lite", "c") if names else ():
-        models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names))
+        models(rows, "v-" + runner, names, check(args, zoo, os.path.join(out, "v-" + runner), args.etc, runner, names, env={"CC": CC_SMALL}))
     if names:
         models(rows, "v-own", names, check(args, zoo, os.path.join(out, "v-own"), args.etc, "lite", names,
                                               ["--flags=--borrow-inputs --target-runtime lite"]))
@@ -228,7 +230,7 @@ def dags(rows, args, zoo, out, text):
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         names = [n for n in names if os.path.exists(os.path.join(zoo, n))] # others have no output to compare
     for runner in ("official", "lite", "c") if names else ():
-        models(rows, "d-" + runner, names, check(args, zoo, os.path.join(out, "d-" + runner), args.etc, runner, names))
+        models(rows, "d-" + runner, names, check(args, zoo, os.path.join(out, "d-" + runner), args.etc, runner, names, env={"CC": CC_SMALL}))
     if names:
         models(rows, "d-borrow", names, check(args, zoo, os.path.join(out, "d-borrow"), args.etc, "official", names,
                                               ["--flags=--borrow-inputs"]))
@@ -390,8 +392,8 @@ def main():
         ours = check(args, zoo, out + "/pte", args.etc, "official", names)
         models(rows, "official", names, ours)
         models(rows, "lite", names, check(args, zoo, out + "/lite", args.etc, "lite", names))
-        for cc in ["cc"] + (COMPILERS if args.full else []):
-            models(rows, "c" if cc == "cc" else cc, names,
+        for cc in [CC] + (COMPILERS if args.full else []):
+            models(rows, "c" if cc == CC else cc, names,
                    check(args, zoo, out + "/c", args.etc, "c", names, env={"CC": cc}))
         models(rows, "c-host", names if args.full else [],
                args.full and check(args, zoo, out + "/c-host", args.etc, "c", names, ["--flags", "--target host"]))

@@ -9,7 +9,7 @@ when every case's outputs agree with torch's, recorded beside it, within the man
 one row per model and a total.
 Tools:    official = to_edge_transform_and_lower + to_executorch; PATH = `PATH compile MODEL -o OUT [--backend xnnpack]`.
 Runners:  official = the executorch wheel's Runtime; lite = `PATH run OUT --input ... --output-dir ...` (needs --etc);
-          c = `PATH emit-c MODEL -o OUT.c --main`, built with cc -O2, run with the same arguments as `etc run`.
+          c = `PATH emit-c MODEL -o OUT.c --main`, built with ${CC:-cc -O2}, run with the same arguments as `etc run`.
 expected.txt beside this file names models that are to be refused (exit 4, the text in the message) or skipped.
 """
 import argparse, json, os, resource, select, signal, subprocess, sys, tempfile, time, glob, traceback
@@ -132,7 +132,7 @@ def convert(name, d, pte, man):
     rc, err, secs, mb = sub(cmd)
     if rc: raise RuntimeError(f"exit {rc}: " + " | ".join(err.strip().splitlines() or ["no message"])[:300])
     if A.runner == "c":
-        crc, cerr, csecs, _ = sub(["sh", "-c", 'w="${1%.c}_weights.S"; [ -f "$w" ] || w=; exec ${CC:-cc} -O2 -o "$2" "$1" "${1%.c}_main.c" $w -lm', "sh", pte + ".c", pte])
+        crc, cerr, csecs, _ = sub(["sh", "-c", 'w="${1%.c}_weights.S"; [ -f "$w" ] || w=; exec ${CC:-cc -O2} -o "$2" "$1" "${1%.c}_main.c" $w -lm', "sh", pte + ".c", pte])
         if crc: raise RuntimeError("cc: " + (cerr.strip().splitlines() or [""])[0][:160])
     return dict(etc_s=round(secs, 4), etc_mb=round(mb, 1))
 
