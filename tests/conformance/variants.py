@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Exports small models that differ in one thing each, in the zoo's format, for zoo_check.py.
 
-    variants.py OUTDIR [NAME ...]
+    variants.py OUTDIR [--part K N] [NAME ...]    (--part: every Nth, from number K on)
 
 They cover what the ten models of the zoo do not touch: other sizes, options, dtypes, in-place and
 aliasing code, and forms of a graph a user may well write.  Expected outputs are eager PyTorch's.
@@ -3216,6 +3216,9 @@ def export(name, out):
 
 
 if __name__ == "__main__":
-    for n in sys.argv[2:] or MODELS:
+    chosen = sys.argv[2:] or list(MODELS)
+    if chosen[0] == "--part":
+        chosen = list(MODELS)[int(chosen[1])::int(chosen[2])]
+    for n in chosen:
         export(n, sys.argv[1])
-    print(f"{len(sys.argv[2:] or MODELS)} models exported to {sys.argv[1]}")
+    print(f"{len(chosen)} models exported to {sys.argv[1]}")
