@@ -954,13 +954,32 @@ def alike(w):
         record(w, "aten::topk.values", torch.topk, falls, k, 0, True, False)
 
 
+def whole(w):
+    """Operators that a .pte for runtime-lite alone calls whole."""
+    for x in (rand(3, 70), rand(40, 5), rand(7, dtype=torch.int32), rand(3, 9, dtype=torch.bool), rand(), rand(0, 3), rand(2, 0),
+              rand(90, dtype=torch.float16), rand(5, 66, dtype=torch.float64), torch.tensor([1.0, NAN, -INF, 0.0, -0.0, NAN])):
+        for axis in range(-1, x.dim() - 1):
+            for falls in (False, True):
+                record(w, "aten::sort.values_stable", lambda v, s, d, f: torch.sort(v, stable=s, dim=d, descending=f), x, True, axis, falls)
+    hows = ("sum", "prod", "amax", "amin")
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.uint8):
+        for how in range(4):
+            x, y, index = rand(4, 6, dtype=dtype), rand(3, 6, dtype=dtype), rand(3, 6, dtype=torch.int64).abs() % 4
+            record(w, "etc::scatter_join.out", lambda v, d, i, s, h: torch.scatter_reduce(v, d, i, s, hows[h]), x, 0, index, y, how)
+    # The result and the working memory are arguments, as nothing can compare the latter; unit tests compare the former.
+    for shape, axis, n, form, back in (((3, 20, 2), 1, 20, 0, False), ((2, 6, 4, 2), 1, 6, 0, True), ((17,), 0, 17, 1, False), ((5, 2), 0, 8, 2, True)):
+        pairs = torch.zeros({0: shape, 1: (n // 2 + 1, 2), 2: (n,)}[form])
+        w.case("etc::fft.out", (rand(*shape), axis, n, form, back, pairs, torch.zeros(1600)), (), ())
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: record.py FOLDER")
     torch.set_num_threads(1)
     for family in (pointwise, matmul, conv, pool, softmax, reduce, norm, copy, logic,
                   index, attention, layer_norm, remainder, lists, softmax_attention, exported, shorts,
-                  packed_linear, official, order, counted, sampled, unsigned, rounded, narrow, alike):
+                  packed_linear, official, order, counted, sampled, unsigned, rounded, narrow, alike,
+                  whole):
         family(Writer("%s/%s.bin" % (sys.argv[1], family.__name__)))
 
 

@@ -215,7 +215,7 @@ static const char *const families[] = {"pointwise", "matmul", "conv", "pool",
                                        "shorts", "official", "packed_linear",
                                        "softmax_attention", "wide", "borders", "fills", "added",
                                        "arithmetic", "order", "counted", "sampled", "linalg", "unsigned",
-                                       "rounded", "narrow", "alike"};
+                                       "rounded", "narrow", "alike", "whole"};
 enum { N_FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 Test(kernels, pointwise)
@@ -265,6 +265,10 @@ Test(kernels, narrow)
 Test(kernels, alike)
 {
     run_family("alike", 156);
+}
+Test(kernels, whole)
+{
+    run_family("whole", 50);
 }
 Test(kernels, matmul)
 {
@@ -643,7 +647,8 @@ Test(kernels, groups_of_no_channels_are_refused)
 static void work_none(Case *c, int n, void *scratch)
 {
     static const char *const key[] = {"integer_linear", "integer_convolution", "integer_avg_pool2d",
-                                      "integer_matmul", "packed_linear", "softmax_attention", "attention"};
+                                      "integer_matmul", "packed_linear", "etc::softmax_attention.out",
+                                      "etc::attention.out"};
     const EtcTensor *w = c->value[1].tag == ETC_TENSOR ? c->value[1].as.tensor : NULL;
     int64_t left = 0;
     Call k;
