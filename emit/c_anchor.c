@@ -88,14 +88,24 @@ static bool conv_is_blocked(const Function *f, const Conv *c)
            weight_is_blocked(f->e, c->w, c->w->type.dim[0].value / c->groups);
 }
 
+/* With fewer input channels, taps are terms like channels: etc_taps_are_terms of
+ * kernels/bfloat_tiles.h. */
+enum { FEW_CHANNELS = 16 };
+
 static const char *conv_weights(Function *f, const Conv *c, bool is_bfloat)
 {
     if (!conv_is_blocked(f, c))
         return function_pointer(f, c->w);
     const int64_t rows = c->w->type.dim[0].value, terms = type_numel(c->w->type) / rows;
-    const RowBlocks b = {.count = c->groups, .rows = rows / c->groups, .terms = terms, .row = terms,
-                         .term = 1, .is_bfloat = is_bfloat};
-    return part_of_array(f, c->w, blocked_weight(f->e, c->w, b), DIM(terms));
+    RowBlocks b = {.count = c->groups, .rows = rows / c->groups, .terms = terms, .row = terms, .term = 1};
+    int64_t kept = terms;
+    if (is_bfloat) {
+        const int64_t channels = c->w->type.dim[1].value;
+        b.taps = channels < FEW_CHANNELS ? 1 : terms / channels;
+        b.words = step_words(terms / b.taps);
+        kept = 2 * all_words(terms / b.taps) * b.taps;
+    }
+    return part_of_array(f, c->w, blocked_weight(f->e, c->w, b), DIM(kept));
 }
 
 static const char *conv_form(const Function *f, const Conv *c)
@@ -310,11 +320,14 @@ static bool set_weight(Function *f, const Product *p, Matmul *m)
     }
     const bool is_rows = p->is_rows;
     m->b_form = "ETC_BY_BLOCKS";
-    const RowBlocks b = {.count = 1, .rows = n.value, .terms = m->k.value,
-                         .row = is_rows ? m->k.value : 1, .term = is_rows ? 1 : n.value,
-                         .is_filled = true, .is_bfloat = weight_is_bfloat(f->e, p->w)};
-    m->is_bfloat = b.is_bfloat;
-    m->b = part_of_array(f, p->w, blocked_weight(f->e, p->w, b), m->k);
+    RowBlocks b = {.count = 1, .rows = n.value, .terms = m->k.value,
+                   .row = is_rows ? m->k.value : 1, .term = is_rows ? 1 : n.value,
+                   .is_filled = true};
+    m->is_bfloat = weight_is_bfloat(f->e, p->w);
+    if (m->is_bfloat)
+        b.words = b.taps = 1;
+    const char *blocks = blocked_weight(f->e, p->w, b);
+    m->b = part_of_array(f, p->w, blocks, m->is_bfloat ? DIM(2 * all_words(m->k.value)) : m->k);
     return true;
 }
 

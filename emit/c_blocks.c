@@ -9,11 +9,31 @@
 
 static int64_t rows_kept(const RowBlocks *b)
 {
-    return b->is_filled ? (b->rows + TOGETHER - 1) / TOGETHER * TOGETHER : b->rows;
+    return b->is_filled || b->words ? (b->rows + TOGETHER - 1) / TOGETHER * TOGETHER : b->rows;
+}
+
+int64_t step_words(int64_t terms)
+{
+    const int64_t words = (terms + 1) / 2, steps = (words + 15) / 16;
+    return (words + steps - 1) / steps;
+}
+
+int64_t all_words(int64_t terms)
+{
+    const int64_t n = step_words(terms);
+    return ((terms + 1) / 2 + n - 1) / n * n;
+}
+
+/* Returns the words of a row for each tap. */
+static int64_t words_kept(const RowBlocks *b)
+{
+    return all_words(b->terms / b->taps);
 }
 
 int64_t blocks_numel(const RowBlocks *b)
 {
+    if (b->words)
+        return b->count * rows_kept(b) * b->taps * words_kept(b) * 2;
     if (b->is_quads)
         return b->rows * ((b->terms + 3) / 4 * 4) * b->term;
     return b->count * rows_kept(b) * b->terms;
@@ -59,29 +79,27 @@ static void move_on(const RowBlocks *b, BlockPlace *p, int64_t count)
     p->width = width_at(b, p->first);
 }
 
-/* Copies `n` elements of `size` bytes that lie `step` bytes apart.  Calls with constants become moves
- * without a loop. */
-static inline void gather(const uint8_t *from, int64_t step, int64_t n, size_t size, uint8_t *to)
+/* Copies `n` floats that lie `step` bytes apart.  A call with a constant becomes moves without a
+ * loop. */
+static inline void gather(const uint8_t *from, int64_t step, int64_t n, uint8_t *to)
 {
-    for (; n > 0; n--, from += step, to += size)
-        memcpy(to, from, size);
+    for (; n > 0; n--, from += step, to += 4)
+        memcpy(to, from, 4);
 }
 
 /* Writes term k of `count` rows. */
-static void put_rows(const RowBlocks *b, BlockPlace p, int64_t count, int64_t size, uint8_t *to)
+static void put_rows(const RowBlocks *b, BlockPlace p, int64_t count, uint8_t *to)
 {
     const int64_t row = p.first + p.r, left = b->rows > row ? b->rows - row : 0;
     const int64_t kept = count < left ? count : left;
     const int64_t element = p.i * b->rows * b->terms + row * b->row + p.k * b->term;
-    const uint8_t *from = b->from + (kept ? 4 * element + 4 - size : 0);
-    if (size == 4 && kept == TOGETHER)
-        gather(from, 4 * b->row, TOGETHER, 4, to);
-    else if (size == 4)
-        gather(from, 4 * b->row, kept, 4, to);
+    const uint8_t *from = b->from + (kept ? 4 * element : 0);
+    if (kept == TOGETHER)
+        gather(from, 4 * b->row, TOGETHER, to);
     else
-        gather(from, 4 * b->row, kept, 2, to);
+        gather(from, 4 * b->row, kept, to);
     if (kept < count)
-        memset(to + size * kept, 0, (size_t)(size * (count - kept)));
+        memset(to + 4 * kept, 0, (size_t)(4 * (count - kept)));
 }
 
 /* Writes what becomes of term k of `count` rows. */
@@ -113,6 +131,53 @@ static void make_quads(const RowBlocks *b, int64_t from, int64_t n, uint8_t *to)
     }
 }
 
+/* The words of a row for one step and tap. */
+typedef struct WordPlace {
+    int64_t i, row, step, tap;
+} WordPlace;
+
+static WordPlace word_place(const RowBlocks *b, int64_t run)
+{
+    const int64_t steps = words_kept(b) / b->words, block = TOGETHER * b->taps * steps;
+    const int64_t blocks = rows_kept(b) / TOGETHER;
+    return (WordPlace){.i = run / block / blocks, .step = run / TOGETHER / b->taps % steps,
+                       .row = run / block % blocks * TOGETHER + run % TOGETHER,
+                       .tap = run / TOGETHER % b->taps};
+}
+
+static void next_row(const RowBlocks *b, WordPlace *p)
+{
+    if (++p->row % TOGETHER)
+        return;
+    p->row -= TOGETHER;
+    if (++p->tap < b->taps)
+        return;
+    p->tap = 0;
+    if (++p->step < words_kept(b) / b->words)
+        return;
+    p->step = 0;
+    p->row += TOGETHER;
+    p->i += p->row == rows_kept(b);
+    p->row %= rows_kept(b);
+}
+
+/* Writes n elements of bfloat16, from element `from` on. */
+static void make_bfloats(const RowBlocks *b, int64_t from, int64_t n, uint8_t *to)
+{
+    const int64_t side = 2 * b->words, channels = b->terms / b->taps;
+    WordPlace p = word_place(b, from / side);
+    for (int64_t k = from % side; n; k = 0, next_row(b, &p)) {
+        const int64_t first = p.step * side, left = p.row < b->rows ? channels - first : 0;
+        const uint8_t *w = b->from + 4 * (p.i * b->rows * b->terms) + 2;
+        for (; k < side && n; k++, n--, to += 2) {
+            const uint8_t zero[2] = {0}, *of = zero;
+            if (k < left)
+                of = w + 4 * (p.row * b->row + ((first + k) * b->taps + p.tap) * b->term);
+            memcpy(to, of, 2);
+        }
+    }
+}
+
 void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
 {
     const RowBlocks *b = blocks;
@@ -120,15 +185,18 @@ void blocks_make(const void *blocks, int64_t from, int64_t n, uint8_t *to)
         make_quads(b, from, n, to);
         return;
     }
-    const int64_t size = b->is_bfloat ? 2 : 4;
-    assert(from % size == 0 && n % size == 0);
-    BlockPlace p = place_of(b, from / size);
-    for (int64_t left = n / size, count; left; left -= count, to += size * count) {
+    if (b->words) {
+        make_bfloats(b, from / 2, n / 2, to);
+        return;
+    }
+    assert(from % 4 == 0 && n % 4 == 0);
+    BlockPlace p = place_of(b, from / 4);
+    for (int64_t left = n / 4, count; left; left -= count, to += 4 * count) {
         count = p.width - p.r < left ? p.width - p.r : left;
         if (b->is_transformed)
             put_transformed(b, p, count, to);
         else
-            put_rows(b, p, count, size, to);
+            put_rows(b, p, count, to);
         move_on(b, &p, count);
     }
 }

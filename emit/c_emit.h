@@ -58,7 +58,9 @@ typedef struct RowBlocks {
     const uint8_t *from; /* may be unaligned */
     int64_t count, rows, terms, row, term;
     bool is_filled; /* zeros fill the last block of a matrix */
-    bool is_bfloat; /* only the upper halves are stored */
+    /* If `words` is not 0, only the upper halves are stored, as kernels/bfloat.h says: a step has so many
+     * words, and a channel `taps` of the terms. */
+    int64_t words, taps;
     bool is_transformed; /* a term is 3x3 weights of the one matrix in `from`, of which matrix i has
                           * number i of the 16 that they become */
     bool is_quads; /* bytes: the `terms` input channels of a row, with `term` weights each, in quads as
@@ -109,7 +111,8 @@ typedef struct Emit {
     int n_memories;
     int64_t *pool_base; /* by pool: its first byte in its memory */
     int64_t state_bytes, scratch_bytes;
-    bool multiplies_bytes; /* some model of the file calls a core for products of 8-bit integers */
+    bool multiplies_bytes; /* some model of the file calls a core for products of 8-bit integers or of
+                            * bfloat16 */
     int *rom_of;               /* by array: its bank of constants */
     CBank *rom;                /* the banks of constants */
     int64_t macs;              /* the multiply-adds of the current node; 0: it has none */
@@ -446,6 +449,9 @@ bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
 /* Returns whether --math bf16 rounded the elements of a constant, so that they are stored as
  * bfloat16. */
 bool weight_is_bfloat(Emit *e, const Value *w);
+/* Returns how many words of so many terms kernels/bfloat_tiles.h multiplies in a step, and in all. */
+int64_t step_words(int64_t terms);
+int64_t all_words(int64_t terms);
 /* Adds the array of a weight in blocks.  `of` has everything but the bytes. */
 const char *blocked_weight(Emit *e, const Value *w, RowBlocks of);
 
@@ -460,7 +466,7 @@ void winograd_weight(const uint8_t *from, int64_t i, uint8_t *to);
 void put_winograd(Function *f, const Conv *c, const Value *y, int64_t rows, const char *from,
                   const char *to, int indent);
 
-/* Returns whether C for the program multiplies 8-bit integers: c_integer.c. */
+/* Returns whether C for the program multiplies 8-bit integers or bfloat16: c_integer.c. */
 bool program_multiplies_bytes(const Program *p);
 
 /* -- what NAME_run takes and returns: c_header.c ---------------------------------------------- */

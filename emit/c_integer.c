@@ -1,6 +1,7 @@
 /* c_integer.c -- prints linear layers, convolutions, softmax, products and norms of 8-bit integers.
  * Their cores are in kernels/integer_*.h and kernels/fixed_*.h. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include <string.h>
 
 static double number(const Node *n, const char *name)
@@ -242,7 +243,7 @@ bool emit_integer_norm(Function *f, const Node *n, Clamp clamp)
 
 bool program_multiplies_bytes(const Program *p)
 {
-    bool any = false;
+    bool any = p->session->rounds_products;
     for (const Node *n = NULL; !any && (n = walk_next(p->method[0], n));)
         any = !strcmp(op_c(n->op), "integer_conv") || !strcmp(op_c(n->op), "integer_fc");
     return any;

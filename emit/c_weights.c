@@ -92,7 +92,7 @@ const char *made_array(Emit *e, const char *wish, const char *what, EtcDtype t, 
 
 const char *made_blocks(Emit *e, const char *wish, const RowBlocks *b)
 {
-    return add_array(e, wish, "blocks", b->is_quads ? ETC_I8 : b->is_bfloat ? ETC_BF16 : ETC_F32,
+    return add_array(e, wish, "blocks", b->is_quads ? ETC_I8 : b->words ? ETC_BF16 : ETC_F32,
                      blocks_numel(b),
                      (MadeArray){.blocks = b}, NULL);
 }

@@ -7,7 +7,8 @@
  * The same holds for mm, addmm, bmm and convolutions, unless a group of a convolution has one input
  * channel.  Constants are rounded here, other operands by a node for each value.  A product of two
  * such floats is exact in f32, and sums are added up as always, so the results are the same on
- * every CPU.  Everything else stays f32.  Each node is looked at once. */
+ * every CPU, unless the tiles of AMX add them up.  Everything else stays f32.  Each node is looked at
+ * once. */
 #include "passes/internal.h"
 #include <string.h>
 

@@ -1,26 +1,102 @@
 /* bfloat.h -- products whose weights are stored as bfloat16, in blocks.
  *
- * Some blocks at a time are widened to floats, which the cores for floats then multiply.  So each
- * sum is that of matmul.h or conv.h, to the bit. */
+ * A word is two terms of a row of weights.  Weights of linear layers lie as [blocks][words][16
+ * rows], those of convolutions as [blocks][steps][taps][16 rows][words of a step], where
+ * etc_step_words has the words of a step.  Zeros are what fills up blocks and steps.
+ *
+ * AMX multiplies them as they lie (bfloat_tiles.h).  Else some blocks at a time are widened to
+ * floats, which the cores for floats then multiply, so each sum is that of matmul.h or conv.h, to the
+ * bit. */
 #ifndef ETC_BFLOAT_H
 #define ETC_BFLOAT_H
 
-#include "runtime-lite/kernels/conv.h"
+#include "runtime-lite/kernels/bfloat_tiles.h"
 #include "runtime-lite/kernels/half.h"
 #include "runtime-lite/kernels/parts.h"
 
-typedef uint16_t EtcBfloats __attribute__((vector_size(ETC_LANES * 2)));
-
-ETC_INLINE void etc_widen_bfloats(const uint16_t *from, int64_t n, float *to)
+/* Widens n terms of a block of a linear layer. */
+ETC_INLINE void etc_widen_words(const uint16_t *from, int64_t n, float *to)
 {
-    int64_t i = 0;
-    for (; (i + ETC_LANES) <= n; i += ETC_LANES) {
-        EtcBfloats h;
-        __builtin_memcpy(&h, from + i, sizeof h);
-        etc_storeu(to + i, (EtcF)(__builtin_convertvector(h, EtcU) << 16));
+    for (int64_t k = 0; k < n; k += 2) {
+        for (int64_t r = 0; r < ETC_TOGETHER; r += ETC_LANES) {
+            EtcU words;
+            __builtin_memcpy(&words, from + (k * ETC_TOGETHER) + (2 * r), sizeof words);
+            etc_storeu(to + (k * ETC_TOGETHER) + r, (EtcF)(words << 16));
+            if ((k + 1) < n) {
+                etc_storeu(to + ((k + 1) * ETC_TOGETHER) + r, (EtcF)(words & 0xffff0000u));
+            }
+        }
     }
-    for (; i < n; i++) {
-        to[i] = etc_from_bfloat(from[i]);
+}
+
+/* The weights of a convolution: each channel has so many taps. */
+typedef struct EtcWeights {
+    const uint16_t *from; /* the first block */
+    int64_t channels, taps, words, steps;
+    int64_t block; /* elements from block to block */
+} EtcWeights;
+
+ETC_INLINE EtcWeights etc_weights_of(const uint16_t *w, const EtcConv *g)
+{
+    EtcWeights of = {w, g->ic, g->kh * g->kw, 0, 0, 0};
+    if (etc_taps_are_terms(g) != 0) {
+        of.channels *= of.taps;
+        of.taps = 1;
+    }
+    of.words = etc_step_words(of.channels);
+    of.steps = etc_steps_of(of.channels);
+    of.block = ETC_TOGETHER * of.steps * of.taps * of.words * 2;
+    return of;
+}
+
+/* Writes as many words of as many rows as there are lanes, at most n words, as columns of floats:
+ * to[2 * step * i] and to[(2 * step * i) + step] for word i.  `second`: 0 if the last word has one term. */
+ETC_INLINE void etc_widen_square(const uint16_t *from, int64_t row, int64_t n, int64_t terms, float *to,
+                                 int64_t step, int64_t width)
+{
+    EtcF v[ETC_LANES], next[ETC_LANES];
+    ETC_UNROLL
+    for (int r = 0; r < ETC_LANES; r++) {
+        v[r] = etc_load((const float *)(const void *)(from + (r * row)), n);
+    }
+    ETC_UNROLL
+    for (int s = 1; s < ETC_LANES; s *= 2) {
+        ETC_UNROLL
+        for (int r = 0; r < (ETC_LANES / 2); r++) {
+            next[2 * r] = etc_zip_low(v[r], v[r + (ETC_LANES / 2)]);
+            next[(2 * r) + 1] = etc_zip_high(v[r], v[r + (ETC_LANES / 2)]);
+        }
+        ETC_UNROLL
+        for (int r = 0; r < ETC_LANES; r++) {
+            v[r] = next[r];
+        }
+    }
+    ETC_UNROLL
+    for (int i = 0; i < ETC_LANES; i++) {
+        if ((2 * i) < terms) {
+            etc_store(to + (2 * i * step), width, (EtcF)((EtcU)v[i] << 16));
+        }
+        if (((2 * i) + 1) < terms) {
+            etc_store(to + (((2 * i) + 1) * step), width, (EtcF)((EtcU)v[i] & 0xffff0000u));
+        }
+    }
+}
+
+/* Widens channels from .. from + n - 1 of `rows` rows of a block to to[n][taps][rows]. */
+ETC_INLINE void etc_widen_channels(const EtcWeights *w, const uint16_t *block, int64_t from, int64_t n,
+                                   int64_t rows, float *to)
+{
+    const int64_t side = 2 * w->words, step = w->taps * rows;
+    for (int64_t c = from, m; c < (from + n); c += m) {
+        const int64_t s = c / side, at = c % side;
+        m = etc_min_i64(etc_min_i64(side - at, 2 * ETC_LANES), from + n - c);
+        for (int64_t t = 0; t < w->taps; t++) {
+            const uint16_t *tile = block + (((s * w->taps) + t) * ETC_TOGETHER * side) + at;
+            for (int64_t r = 0; r < rows; r += ETC_LANES) {
+                etc_widen_square(tile + (r * side), side, w->words - (at / 2), m,
+                                 to + (((c - from) * step) + (t * rows) + r), step, rows - r);
+            }
+        }
     }
 }
 
@@ -32,6 +108,13 @@ ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float 
                                  const EtcMatmul *g, int64_t y_row, void *work)
 {
     float *panel = (float *)work;
+    const int64_t row = 2 * etc_step_words(g->k) * etc_steps_of(g->k);
+#if defined(ETC_TILES)
+    if (etc_has_tiles() != 0) {
+        etc_tiles_matmul(a, b, bias, y, g, y_row, work);
+        return;
+    }
+#endif
     for (int64_t j = 0; j < g->n; j += ETC_WIDE_COLUMNS) {
         EtcMatmul part = *g;
         int64_t k = 0;
@@ -42,8 +125,7 @@ ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float 
             part.lo = (is_last != 0) ? g->lo : -__builtin_inff();
             part.hi = (is_last != 0) ? g->hi : __builtin_inff();
             for (int64_t c = 0; c < part.n; c += ETC_TOGETHER) {
-                etc_widen_bfloats(b + ((j + c) * g->k) + (k * ETC_TOGETHER), part.k * ETC_TOGETHER,
-                                  panel + (c * part.k));
+                etc_widen_words(b + ((j + c) * row) + (k * ETC_TOGETHER), part.k, panel + (c * part.k));
             }
             etc_matmul_part(a + k, panel, ((bias != NULL) && (k == 0)) ? (bias + j) : NULL, y + j,
                             &part, y_row);
@@ -58,11 +140,12 @@ ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float 
 
 /* Does what etc_conv_across does.  `wide` has room for the weights of ETC_WIDE_CHANNELS channels
  * and a lot. */
-ETC_INLINE void etc_bfloat_across(const float *x, const uint16_t *w, const float *bias, float *y,
+ETC_INLINE void etc_bfloat_across(const float *x, const EtcWeights *w, const float *bias, float *y,
                                   const EtcConv *g, EtcPlanes *p, float *work, float *wide)
 {
     float *planes = work + ETC_SUMS;
     const int64_t taps = g->kh * g->kw, whole = g->oc - (g->oc % ETC_TOGETHER);
+    const int64_t terms = taps / w->taps; /* of a channel of x */
     etc_planes_list(g, p);
     for (int64_t oy = 0; oy < p->oh; oy += p->band) {
         const int64_t n = etc_min_i64(p->band, p->oh - oy);
@@ -79,8 +162,8 @@ ETC_INLINE void etc_bfloat_across(const float *x, const uint16_t *w, const float
                 const int64_t at = i % ETC_WIDE_CHANNELS;
                 for (int64_t k = i; (at == 0) && (k < etc_min_i64(i + ETC_WIDE_CHANNELS, whole));
                      k += ETC_TOGETHER) {
-                    etc_widen_bfloats(w + (((k * g->ic) + (c * ETC_TOGETHER)) * taps), block,
-                                      wide + (((k - i) / ETC_TOGETHER) * block));
+                    etc_widen_channels(w, w->from + (k / ETC_TOGETHER * w->block), c * terms, lot * terms,
+                                       ETC_TOGETHER, wide + (((k - i) / ETC_TOGETHER) * block));
                 }
                 nv = etc_across_vectors((whole - i) / ETC_LANES, 2);
                 t.w = wide + ((at / ETC_TOGETHER) * block) + (at % ETC_TOGETHER);
@@ -94,7 +177,7 @@ ETC_INLINE void etc_bfloat_across(const float *x, const uint16_t *w, const float
 }
 
 /* Convolves one image and group.  `wide` has room for n_wide floats: at least those of a block. */
-ETC_INLINE void etc_bfloat_forward(const float *x, const uint16_t *w, const float *bias, float *y,
+ETC_INLINE void etc_bfloat_forward(const float *x, const EtcWeights *w, const float *bias, float *y,
                                    const EtcConv *g, int64_t n_wide, float *work, float *wide)
 {
     EtcPlanes planes;
@@ -109,7 +192,10 @@ ETC_INLINE void etc_bfloat_forward(const float *x, const uint16_t *w, const floa
     }
     for (; c < g->oc; c += part.oc) {
         part.oc = etc_min_i64(most, g->oc - c);
-        etc_widen_bfloats(w + (c * depth), part.oc * depth, wide);
+        for (int64_t i = 0; i < part.oc; i += ETC_TOGETHER) {
+            etc_widen_channels(w, w->from + ((c + i) / ETC_TOGETHER * w->block), 0, w->channels,
+                               etc_min_i64(part.oc - i, ETC_TOGETHER), wide + (i * depth));
+        }
         etc_conv_product(x, wide, (bias != NULL) ? (bias + c) : NULL, y + (c * g->y_plane), &part,
                          work);
     }
@@ -124,13 +210,22 @@ ETC_OUTLINE void etc_conv_bf16(const float *x, const uint16_t *w, const float *b
     g.x_plane = (g.x_plane != 0) ? g.x_plane : (g.ih * g.iw);
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
     const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
-    const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+    EtcWeights weights = etc_weights_of(w, &g);
+    const int64_t w_size = ((g.oc + ETC_TOGETHER - 1) / ETC_TOGETHER) * weights.block;
     float *wide = (float *)(void *)((uint8_t *)work + ETC_WORK_BYTES);
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
         const int64_t group = i % g.groups;
-        etc_bfloat_forward(x + (i * x_size), w + (group * w_size),
-                           (bias != NULL) ? (bias + (group * g.oc)) : NULL, y + (i * y_size), &g,
-                           n_wide, (float *)work, wide);
+        const float *start = (bias != NULL) ? (bias + (group * g.oc)) : NULL;
+        weights.from = w + (group * w_size);
+#if defined(ETC_TILES)
+        if ((etc_has_tiles() != 0) &&
+            (etc_tiles_conv(x + (i * x_size), weights.from, start, y + (i * y_size), &g,
+                            ETC_WORK_BYTES + (4 * n_wide), work) != 0)) {
+            continue;
+        }
+#endif
+        etc_bfloat_forward(x + (i * x_size), &weights, start, y + (i * y_size), &g, n_wide, (float *)work,
+                           wide);
     }
 }
 

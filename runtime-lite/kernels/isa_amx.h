@@ -1,8 +1,8 @@
-/* isa_amx.h -- the tile registers of AMX, for products of bytes on Linux.
+/* isa_amx.h -- the tile registers of AMX, for products of bytes and of bfloat16 on Linux.
  *
  * A tile has up to 16 rows of 64 bytes.  The compiler need not know the instructions, and the CPU is
- * asked for them at run time, so code for AVX-512 with VNNI has them too.  Their sums are those of
- * etc_dot.  -DETC_NO_AMX leaves them out. */
+ * asked for them at run time, so code for AVX-512 with VNNI has them too.  Their sums of bytes are
+ * those of etc_dot.  -DETC_NO_AMX leaves them out. */
 #ifndef ETC_ISA_AMX_H
 #define ETC_ISA_AMX_H
 
@@ -28,7 +28,7 @@ ETC_OUTLINE int etc_has_tiles(void)
         uint32_t a = 7, b, c = 0, d;
         long status = 158;
         __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-        if (((d >> 24) & 3u) == 3u) { /* AMX-TILE, AMX-INT8 */
+        if (((d >> 22) & 13u) == 13u) { /* AMX-BF16, AMX-TILE, AMX-INT8 */
             __asm__ volatile("syscall"
                              : "+a"(status)
                              : "D"(0x1023L), "S"(18L)
@@ -83,12 +83,33 @@ ETC_INLINE void etc_tiles_add(const int8_t *w, const int8_t *below, int64_t w_ro
     }
 }
 
+/* Adds the products of a tile of bfloat16 at a, and of another at `below` if n_a is 2, with that at b and
+ * that at `right` if n_b is 2.  a_row and b_row are the bytes from row to row. */
+ETC_INLINE void etc_tiles_add_bfloats(const uint8_t *a, const uint8_t *below, int64_t a_row, int n_a,
+                                      const uint8_t *b, const uint8_t *right, int64_t b_row, int n_b)
+{
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm4\n\ttileloadd (%2,%3,1), %%tmm6\n\t"
+                     "tdpbf16ps %%tmm6, %%tmm4, %%tmm0"
+                     : : "r"(a), "r"(a_row), "r"(b), "r"(b_row) : "memory");
+    if (n_b > 1) {
+        __asm__ volatile("tileloadd (%0,%1,1), %%tmm7\n\ttdpbf16ps %%tmm7, %%tmm4, %%tmm1"
+                         : : "r"(right), "r"(b_row) : "memory");
+    }
+    if (n_a > 1) {
+        __asm__ volatile("tileloadd (%0,%1,1), %%tmm5\n\ttdpbf16ps %%tmm6, %%tmm5, %%tmm2"
+                         : : "r"(below), "r"(a_row) : "memory");
+    }
+    if ((n_a > 1) && (n_b > 1)) {
+        __asm__ volatile("tdpbf16ps %%tmm7, %%tmm5, %%tmm3" : : : "memory");
+    }
+}
+
 /* Stores tiles 0 and 1, and tiles 2 and 3 behind them: 16 rows of 32 sums each. */
-ETC_INLINE void etc_tiles_store(int32_t *to)
+ETC_INLINE void etc_tiles_store(void *to)
 {
     __asm__ volatile("tilestored %%tmm0, (%0,%1,1)\n\ttilestored %%tmm1, 64(%0,%1,1)\n\t"
                      "tilestored %%tmm2, (%2,%1,1)\n\ttilestored %%tmm3, 64(%2,%1,1)"
-                     : : "r"(to), "r"(INT64_C(128)), "r"(to + 512) : "memory");
+                     : : "r"(to), "r"(INT64_C(128)), "r"((uint8_t *)to + 2048) : "memory");
 }
 #endif
 

@@ -3,8 +3,8 @@
 
     bf16.py --etc build/etc [--counts FILE] [MODEL.pt2 INPUT.npy[,...] ...]
 
-Each net runs in float64, in torch.autocast and as emitted C. A net of one product must give what torch gives for
-operands that were rounded before, up to the order of the sums. Any other net must be about as close to float64 as
+Each net runs in float64, in torch.autocast and as emitted C, with AMX if this CPU has it, and without. A net of one
+product must give what torch gives for operands that were rounded before, up to the order of the sums. Any other net must be about as close to float64 as
 autocast is, which rounds results too. Further models are only measured.
 """
 import copy
@@ -17,6 +17,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import emitted_nets
+
+
+WAYS = {"for this CPU": "-O3", "without AMX": "-O3 -DETC_NO_AMX"}  # the compiler's flags
 
 
 class Residual(nn.Module):
@@ -78,15 +81,18 @@ def references(module, x):
 def judge(name, net, etc, folder):
     module, x, is_product = net
     path, given = emitted_nets.export(name, module, x, folder)
-    got = emitted_nets.answer(etc, "bf16", path, [given], os.path.join(folder, name))
     exact, cast = references(module, (x,))
-    ours, theirs = error(got, exact), error(cast, exact)
-    ok = 1e-5 < ours <= 1.1 * theirs
-    if is_product:
-        rounded = module.op(x.bfloat16().double(), module.w.detach().bfloat16().double())
-        ok = ok and error(got, rounded.numpy()) < 1e-6
-    print(f"{'ok' if ok else 'FAIL'}   {name}: error {ours:.2e}, autocast {theirs:.2e}", flush=True)
-    return ok
+    theirs, good = error(cast, exact), True
+    for way, cflags in WAYS.items():
+        got = emitted_nets.answer(etc, "bf16", path, [given], os.path.join(folder, name), cflags)
+        ours = error(got, exact)
+        ok = 1e-5 < ours <= 1.1 * theirs
+        if is_product:
+            rounded = module.op(x.bfloat16().double(), module.w.detach().bfloat16().double())
+            ok = ok and error(got, rounded.numpy()) < 1e-6
+        print(f"{'ok' if ok else 'FAIL'}   {name}, {way}: error {ours:.2e}, autocast {theirs:.2e}", flush=True)
+        good = good and ok
+    return good
 
 
 def measure(path, inputs, etc, folder):

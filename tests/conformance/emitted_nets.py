@@ -12,10 +12,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tally  # noqa: E402
 
 
-def answer(etc, math, model, inputs, folder):
+def answer(etc, math, model, inputs, folder, cflags="-O3"):
     """Returns the first output of the C that `emit-c --math` writes for this machine."""
     flags = [word for path in inputs for word in ("--input", path)]
-    subprocess.run([etc, "run", "-q", model, "--target", "host", "--math", math, *flags, "--output-dir", folder], check=True)
+    subprocess.run([etc, "run", "-q", model, "--target", "host", "--math", math, *flags, "--output-dir", folder], check=True,
+                   env=dict(os.environ, CFLAGS=cflags))
     return np.load(os.path.join(folder, "output_0.npy"))
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # servers.sh ROOT BUILD: C of emit-c --math bf16 multiplies bfloat16, and that of --math fast uses Winograd's transforms,
-# with the same bits for every CPU and number of parts; C for 8-bit integers uses VNNI if the CPU has it, with the same
-# bits too.  Prints TAP.
+# with the same bits for every CPU and number of parts, but for bfloat16 in AMX; C for 8-bit integers uses VNNI if the CPU
+# has it, with the same bits too.  Prints TAP.
 #
 # EMITTED_FULL=1 adds AVX2.
 # "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16; "; FAST n" in one of
@@ -17,6 +17,7 @@ strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-
 asan="-O0 -fsanitize=address,undefined -fno-sanitize-recover"
 # gcc 14 keeps the locals that ASan watches after a return in frames aligned to 32 bytes, but reads them as vectors of 64.
 export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0:detect_stack_use_after_return=0
+portable=-DETC_NO_AMX
 rm -rf "$dir"
 mkdir -p "$dir"
 cd "$dir" || exit 1
@@ -33,7 +34,7 @@ answer() { # folder of the outputs, flags of the compiler, of emit-c...
         [ -f "$name$s" ] && sources="$sources $name$s"
     done
     # shellcheck disable=SC2086
-    cc -std=c99 $flags -o "$name" $sources -lm -pthread || return 1
+    cc -std=c99 $flags $portable -o "$name" $sources -lm -pthread || return 1
     threads=
     [ -f "${name}_threads.c" ] && threads="--threads 2"
     # shellcheck disable=SC2086
@@ -77,7 +78,7 @@ are_close() {
 run_is_same() {
     rm -rf got
     # shellcheck disable=SC2086
-    "$etc" run -q "$model" --target generic --math "$math" $arguments --output-dir got && diff -r want got
+    CFLAGS="-O3 $portable" "$etc" run -q "$model" --target generic --math "$math" $arguments --output-dir got && diff -r want got
 }
 
 # The C gives the outputs in `want` however it is built, and for every CPU that this one can be.
@@ -107,11 +108,25 @@ begin() { # .etir, a choice of --math
     check "$name: exact" answer exact -O1 "$1"
 }
 
+# With AMX, the outputs are close to those without, but not the same.
+tiles_are_close() { # flags of the compiler, of emit-c...
+    portable=
+    answer got "$@"
+    code=$?
+    portable=-DETC_NO_AMX
+    [ $code -eq 0 ] && are_close want got
+}
+
 bf16() { # .etir
     begin "$1" bf16
     rm -rf want && mv exact want # products of what is already rounded
     everywhere "$1" --math bf16
     check "$name: as arrays" same -O0 "$1" --math bf16 --weights-as array
+    if has_flags amx_bf16 avx512bw avx512dq avx512vl avx512_vnni; then
+        check "$name: AMX, all variants" tiles_are_close "-O1 $strict" "$1" --math bf16
+        check "$name: AMX, sanitized" tiles_are_close "$asan" "$1" --math bf16 --target x86-64-v4-vnni
+        check "$name: AMX, in parts" tiles_are_close "-O3" "$1" --math bf16 --target x86-64-v4-vnni --parallel 3
+    fi
     check "$name: weights are bfloat16" is_widened "$(sed -n 's/^; WIDENED //p' "$1")"
 }
 
@@ -134,6 +149,7 @@ trained() { # folder of tests/data, least SQNR in dB
 bytes_() {
     model=$root/tests/data/tiny_kws_dscnn
     name=kws
+    portable=
     arguments="--input $model/input_0.npy"
     mkdir "$dir/words"
     cp "$model/input_0.npy" "$dir/words"
