@@ -7,6 +7,7 @@
 
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/isa_amx.h"
+#include "runtime-lite/kernels/matmul.h"
 
 /* Returns how many words of so many terms are multiplied in a step: at most 16, and about the same
  * number in each. */
@@ -31,6 +32,9 @@ ETC_INLINE int etc_taps_are_terms(const EtcConv *g)
 #if defined(ETC_TILES)
 typedef uint16_t EtcBfloats __attribute__((vector_size(ETC_LANES * 2)));
 
+/* How many steps before a tile of a is needed it is fetched into the first-level cache. */
+#define ETC_STEPS_AHEAD 4
+
 /* The operands of tiles.  A tile of a and one of b are multiplied for each of the steps and taps. */
 typedef struct EtcSteps {
     const uint8_t *a, *b;
@@ -40,24 +44,44 @@ typedef struct EtcSteps {
     const int64_t *offset; /* the bytes from b to what each tap reads; a has a step for each */
 } EtcSteps;
 
+/* Where sums go. */
+typedef struct EtcSums32 {
+    const float *start; /* a row of 32 floats that sums start from; NULL: they start from zero */
+    float *to;
+    int64_t row; /* bytes from row to row */
+} EtcSums32;
+
 /* Computes n_a by n_b tiles of sums, from tile i of a and tile j of b on.  Both numbers are 1 or 2. */
-ETC_INLINE void etc_steps_sums(const EtcSteps *t, int64_t i, int64_t j, int n_a, int n_b, float *sums)
+ETC_INLINE void etc_steps_sums(const EtcSteps *t, int64_t i, int64_t j, int n_a, int n_b,
+                               const EtcSums32 *sums)
 {
     const uint8_t *a = t->a + (i * t->a_tile), *b = t->b + (j * t->b_tile);
     const int64_t a_tile = t->a_tile, b_tile = t->b_tile, a_row = t->a_row, b_row = t->b_row;
-    etc_tiles_zero();
+    const uint8_t *ahead = a + (ETC_STEPS_AHEAD * t->a_step), *end = a + a_tile;
+    if (sums->start != NULL) {
+        etc_tiles_rows_of(sums->start);
+    } else {
+        etc_tiles_zero();
+    }
     for (int64_t s = 0; s < t->steps; s++, b += t->b_step) {
-        for (int64_t p = 0; p < t->taps; p++, a += t->a_step) {
+        for (int64_t p = 0; p < t->taps; p++, a += t->a_step, ahead += t->a_step) {
             const uint8_t *from = b + t->offset[p];
+            const uint8_t *next = ahead + ((ahead >= end) ? ((n_a - 1) * a_tile) : 0);
+            for (int64_t line = 0; line < t->a_step; line += 64) {
+                __builtin_prefetch(next + line, 0, 3);
+                if (n_a > 1) {
+                    __builtin_prefetch(next + a_tile + line, 0, 3);
+                }
+            }
             etc_tiles_add_bfloats(a, a + a_tile, a_row, n_a, from, from + b_tile, b_row, n_b);
         }
     }
-    etc_tiles_store(sums);
+    etc_tiles_store(sums->to, sums->row, n_a, n_b);
 }
 
 /* Does so for the tiles that exist if there are rows_left rows and columns_left columns. */
 ETC_OUTLINE void etc_steps_some(const EtcSteps *t, int64_t i, int64_t j, int64_t rows_left,
-                                int64_t columns_left, float *sums)
+                                int64_t columns_left, const EtcSums32 *sums)
 {
     if ((rows_left > 16) && (columns_left > 16)) {
         etc_steps_sums(t, i, j, 2, 2, sums);
@@ -91,18 +115,20 @@ ETC_INLINE void etc_rows_to_tiles(const float *a, int64_t a_row, int64_t m, int6
     }
 }
 
-/* Adds 32 or fewer rows and columns of sums to their start and stores them in y. */
-ETC_INLINE void etc_sums_to_rows(const float *sums, int64_t rows, int64_t columns, const float *bias,
-                                 const EtcMatmul *g, float *y, int64_t y_row)
+/* Clamps 32 or fewer rows and columns of sums, after they are added to y if g->from_y is set, and stores
+ * them in y. */
+ETC_INLINE void etc_sums_to_rows(const float *sums, int64_t rows, int64_t columns, const EtcMatmul *g,
+                                 float *y, int64_t y_row)
 {
     const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
-    for (int64_t c = 0; c < columns; c += ETC_LANES) {
-        const int64_t left = columns - c;
-        const EtcF start = (bias != NULL) ? etc_load(bias + c, left) : etc_splat(0.0f);
-        for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < columns; c += ETC_LANES) {
             float *to = y + (r * y_row) + c;
-            const EtcF v = etc_loadu(sums + (r * 32) + c) + ((g->from_y != 0) ? etc_load(to, left) : start);
-            etc_store(to, left, etc_at_most(etc_at_least(v, lo), hi));
+            EtcF v = etc_loadu(sums + (r * 32) + c);
+            if (g->from_y != 0) {
+                v += etc_load(to, columns - c);
+            }
+            etc_store(to, columns - c, etc_at_most(etc_at_least(v, lo), hi));
         }
     }
 }
@@ -114,7 +140,8 @@ ETC_INLINE void etc_tiles_terms(const float *a, const uint8_t *b, int64_t b_tile
                                 int64_t steps, void *work)
 {
     const int64_t none = 0, most = ETC_WORK_BYTES / 1024 / steps * 16; /* the rows at a time */
-    float sums[32 * 32] __attribute__((aligned(64)));
+    const int is_plain = (g->from_y == 0) && (g->lo == -__builtin_inff()) && (g->hi == __builtin_inff());
+    float sums[32 * 32] __attribute__((aligned(64))), start[32] __attribute__((aligned(64)));
     const EtcSteps t = {(const uint8_t *)work, b, 64, 1024, steps * 1024, 64, words * 64, b_tile, steps, 1,
                         &none};
     for (int64_t i = 0; i < g->m; i += most) {
@@ -122,10 +149,19 @@ ETC_INLINE void etc_tiles_terms(const float *a, const uint8_t *b, int64_t b_tile
         etc_rows_to_tiles(a + (i * g->a_row), g->a_row, m, g->k, words, steps, (uint8_t *)work);
         for (int64_t j = 0; j < g->n; j += 32) {
             const int64_t columns = etc_min_i64(g->n - j, 32);
+            for (int64_t c = 0; c < 32; c += ETC_LANES) {
+                const int has_bias = (bias != NULL) && (g->from_y == 0) && (c < columns);
+                etc_storeu(start + c, has_bias ? etc_load(bias + j + c, columns - c) : etc_splat(0.0f));
+            }
             for (int64_t r = 0; r < m; r += 32) {
-                etc_steps_some(&t, r / 16, j / 16, m - r, columns, sums);
-                etc_sums_to_rows(sums, etc_min_i64(m - r, 32), columns, (bias != NULL) ? (bias + j) : NULL, g,
-                                 y + ((i + r) * y_row) + j, y_row);
+                const int64_t rows = etc_min_i64(m - r, 32);
+                float *to = y + ((i + r) * y_row) + j;
+                const int is_direct = is_plain && ((rows % 16) == 0) && ((columns % 16) == 0);
+                const EtcSums32 by = {start, is_direct ? to : sums, is_direct ? (4 * y_row) : 128};
+                etc_steps_some(&t, r / 16, j / 16, rows, columns, &by);
+                if (!is_direct) {
+                    etc_sums_to_rows(sums, rows, columns, g, to, y_row);
+                }
             }
         }
     }
@@ -280,13 +316,18 @@ ETC_INLINE void etc_sums_to_planes(const float *sums, int64_t rows, const EtcPie
                                    const float *bias, const EtcConv *g, float *y)
 {
     const EtcF lo = etc_splat(g->lo), hi = etc_splat(g->hi);
+    const int is_whole = (n == 1) && (piece[0].n == 32);
+    y += piece[0].at;
     for (int64_t r = 0; r < rows; r++, y += g->y_plane, sums += 32) {
         const EtcF start = etc_splat((bias != NULL) ? bias[r] : 0.0f);
-        for (int i = 0; i < n; i++) {
+        for (int64_t c = 0; (is_whole != 0) && (c < 32); c += ETC_LANES) {
+            etc_storeu(y + c, etc_at_most(etc_at_least(etc_loadu(sums + c) + start, lo), hi));
+        }
+        for (int i = 0; (is_whole == 0) && (i < n); i++) {
             for (int64_t c = 0; c < piece[i].n; c += ETC_LANES) {
                 const int64_t left = piece[i].n - c;
                 const EtcF v = etc_load(sums + piece[i].column + c, left) + start;
-                etc_store(y + piece[i].at + c, left, etc_at_most(etc_at_least(v, lo), hi));
+                etc_store(y + (piece[i].at - piece[0].at) + c, left, etc_at_most(etc_at_least(v, lo), hi));
             }
         }
     }
@@ -300,15 +341,17 @@ ETC_OUTLINE void etc_words_product(const uint16_t *w, const float *bias, float *
     const int64_t width = ((rows - 1) * p->pitch) + g->ow;
     float sums[32 * 32] __attribute__((aligned(64)));
     EtcPiece piece[32];
+    const EtcSums32 by = {NULL, sums, 128};
     const EtcSteps t = {(const uint8_t *)w, (const uint8_t *)p->data, 4 * n, 64 * n, 64 * p->words * taps,
                         picture, n * picture, 64, p->words / n, taps, p->offset};
-    /* the channels that are computed for some columns before the next columns */
-    const int64_t most = ((g->oc * t.a_tile / 16) > ETC_WEIGHTS_NEAR) ? 32 : g->oc;
+    /* the channels that are computed for some columns before the next columns: few if more planes of y
+     * would be written at a time for a few terms, or if the weights are read from memory anyway */
+    const int64_t most = ((taps == 1) || ((g->oc * t.a_tile / 16) > ETC_WEIGHTS_NEAR)) ? 32 : g->oc;
     for (int64_t from = 0; from < g->oc; from += most) {
         for (int64_t j = 0; j < width; j += 32) {
             const int pieces = etc_pieces(j, p->pitch, g->ow, rows, y_row, piece);
             for (int64_t i = from; i < etc_min_i64(from + most, g->oc); i += 32) {
-                etc_steps_some(&t, i / 16, j / 16, g->oc - i, width - j, sums);
+                etc_steps_some(&t, i / 16, j / 16, g->oc - i, width - j, &by);
                 etc_sums_to_planes(sums, etc_min_i64(g->oc - i, 32), piece, pieces,
                                    (bias != NULL) ? (bias + i) : NULL, g, y + (i * g->y_plane));
             }

@@ -354,7 +354,7 @@ ETC_INLINE void etc_tiles_rows(const EtcIntegerBlock *t, int64_t i, int64_t j, i
             etc_tiles_add(w + k, below + k, t->w_row, n, panel + t->offset[p], 4 * t->row, nv);
         }
     }
-    etc_tiles_store(sum);
+    etc_tiles_store(sum, 128, n, nv);
     etc_tiles_put(t, sum, i, c, nv);
     if (n > 1) {
         etc_tiles_put(t, sum + (16 * 32), j, c, nv);

@@ -104,12 +104,29 @@ ETC_INLINE void etc_tiles_add_bfloats(const uint8_t *a, const uint8_t *below, in
     }
 }
 
-/* Stores tiles 0 and 1, and tiles 2 and 3 behind them: 16 rows of 32 sums each. */
-ETC_INLINE void etc_tiles_store(void *to)
+/* Makes each of 16 rows of tiles 0 and 2 the 16 words at `row`, and those of 1 and 3 the words behind. */
+ETC_INLINE void etc_tiles_rows_of(const void *row)
 {
-    __asm__ volatile("tilestored %%tmm0, (%0,%1,1)\n\ttilestored %%tmm1, 64(%0,%1,1)\n\t"
-                     "tilestored %%tmm2, (%2,%1,1)\n\ttilestored %%tmm3, 64(%2,%1,1)"
-                     : : "r"(to), "r"(INT64_C(128)), "r"((uint8_t *)to + 2048) : "memory");
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm0\n\ttileloadd (%0,%1,1), %%tmm2\n\t"
+                     "tileloadd 64(%0,%1,1), %%tmm1\n\ttileloadd 64(%0,%1,1), %%tmm3"
+                     : : "r"(row), "r"(INT64_C(0)) : "memory");
+}
+
+/* Stores tile 0, tile 1 right of it if `across` is 2, and tiles 2 and 3 below them if `down` is 2.  `row`
+ * is the bytes from row to row. */
+ETC_INLINE void etc_tiles_store(void *to, int64_t row, int down, int across)
+{
+    uint8_t *below = (uint8_t *)to + (16 * row);
+    __asm__ volatile("tilestored %%tmm0, (%0,%1,1)" : : "r"(to), "r"(row) : "memory");
+    if (across > 1) {
+        __asm__ volatile("tilestored %%tmm1, 64(%0,%1,1)" : : "r"(to), "r"(row) : "memory");
+    }
+    if (down > 1) {
+        __asm__ volatile("tilestored %%tmm2, (%0,%1,1)" : : "r"(below), "r"(row) : "memory");
+    }
+    if ((down > 1) && (across > 1)) {
+        __asm__ volatile("tilestored %%tmm3, 64(%0,%1,1)" : : "r"(below), "r"(row) : "memory");
+    }
 }
 #endif
 
