@@ -2,6 +2,7 @@
  * The code calls the core once per head, in loops over the batch axes.  `work` holds the scores of
  * one tile at a time. */
 #include "emit/c_emit.h"
+#include "ir/session.h"
 #include <string.h>
 
 enum { Q, K, V, MASK, BIAS, Y, N_OPERANDS };
@@ -102,12 +103,13 @@ static int64_t whole_vectors(int64_t n)
 
 /* Returns the bytes of a large tile of scores and of the panel, if these are more than the target's
  * scratch; else 0.  Keys are packed again for each tile, so tiles with more queries take less time.
- * A tile takes at most half of the bytes of queries and keys.  On a microcontroller, and if sizes
+ * A tile takes at most half of the bytes of queries and keys.  With --math bf16 it is at least about
+ * what etc_tiles_attention takes, if that is below 1 MiB.  On a microcontroller, and if sizes
  * are symbolic, the result is 0. */
 static int64_t large_work(const Function *f, const Heads *h)
 {
-    enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128 }; /* as in kernels/attention.h and
-                                                                  * tile.h */
+    enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128, MOST = 1 << 20 }; /* as in
+                                                              * kernels/attention.h and tile.h */
     const Type q = *part_whole(f, h->v[Q]), k = *part_whole(f, h->v[K]);
     if (!type_is_static(q) || !type_is_static(k) || f->e->target->mcu)
         return 0;
@@ -117,7 +119,10 @@ static int64_t large_work(const Function *f, const Heads *h)
     const int64_t most = (type_bytes(q) / 2 + type_bytes(k) / 2) / 4 / row;
     int64_t rows = n < QUERIES ? n : QUERIES;
     rows = rows < most ? rows : most;
-    const int64_t bytes = PANEL_BYTES + 4 * rows * row;
+    int64_t bytes = PANEL_BYTES + 4 * rows * row;
+    const int64_t keys = row - 32, tiles = 4 * keys * terms + 256 * keys;
+    if (f->e->p->session->rounds_products && tiles > bytes && tiles < MOST)
+        bytes = tiles;
     return bytes > f->e->target->work_bytes ? (bytes + 63) / 64 * 64 : 0;
 }
 
@@ -176,7 +181,10 @@ static void put_head(Function *f, const Heads *h, const Nest *nest, const char *
     put_mask(f, h, nest, MASK, index);
     put(t, is_bool ? ", " : ", NULL, ");
     put_mask(f, h, nest, BIAS, index);
-    put(t, "};\n%*setc_attention_f32(", indent, "");
+    const Type q = *part_whole(f, h->v[Q]);
+    const bool is_few = dim_upper(q.dim[q.rank - 2]) < 16; /* queries, for which nothing is rounded */
+    put(t, "};\n%*setc_attention_%s(", indent, "",
+        f->e->p->session->rounds_products && !is_few ? "bf16" : "f32");
     for (int k = Q; k <= V; k++) {
         put_operand(f, h, nest, k, index);
         put(t, ", ");

@@ -49,35 +49,24 @@ ETC_INLINE EtcWeights etc_weights_of(const uint16_t *w, const EtcConv *g)
     return of;
 }
 
-/* Writes as many words of as many rows as there are lanes, at most n words, as columns of floats:
- * to[2 * step * i] and to[(2 * step * i) + step] for word i.  `second`: 0 if the last word has one term. */
-ETC_INLINE void etc_widen_square(const uint16_t *from, int64_t row, int64_t n, int64_t terms, float *to,
-                                 int64_t step, int64_t width)
+/* Widens terms first .. end - 1 of as many words of as many rows as there are lanes, but of at most n
+ * words.  The terms of `width` rows lie side by side in `to`, and `step` floats from term to term. */
+ETC_INLINE void etc_widen_square(const uint16_t *from, int64_t row, int64_t n, int64_t first, int64_t end,
+                                 float *to, int64_t step, int64_t width)
 {
-    EtcF v[ETC_LANES], next[ETC_LANES];
+    EtcF v[ETC_LANES];
     ETC_UNROLL
     for (int r = 0; r < ETC_LANES; r++) {
         v[r] = etc_load((const float *)(const void *)(from + (r * row)), n);
     }
-    ETC_UNROLL
-    for (int s = 1; s < ETC_LANES; s *= 2) {
-        ETC_UNROLL
-        for (int r = 0; r < (ETC_LANES / 2); r++) {
-            next[2 * r] = etc_zip_low(v[r], v[r + (ETC_LANES / 2)]);
-            next[(2 * r) + 1] = etc_zip_high(v[r], v[r + (ETC_LANES / 2)]);
-        }
-        ETC_UNROLL
-        for (int r = 0; r < ETC_LANES; r++) {
-            v[r] = next[r];
-        }
-    }
+    etc_transpose(v);
     ETC_UNROLL
     for (int i = 0; i < ETC_LANES; i++) {
-        if ((2 * i) < terms) {
-            etc_store(to + (2 * i * step), width, (EtcF)((EtcU)v[i] << 16));
+        if (((2 * i) >= first) && ((2 * i) < end)) {
+            etc_store(to + (((2 * i) - first) * step), width, (EtcF)((EtcU)v[i] << 16));
         }
-        if (((2 * i) + 1) < terms) {
-            etc_store(to + (((2 * i) + 1) * step), width, (EtcF)((EtcU)v[i] & 0xffff0000u));
+        if (((2 * i) + 1) < end) {
+            etc_store(to + (((2 * i) + 1 - first) * step), width, (EtcF)((EtcU)v[i] & 0xffff0000u));
         }
     }
 }
@@ -88,12 +77,12 @@ ETC_INLINE void etc_widen_channels(const EtcWeights *w, const uint16_t *block, i
 {
     const int64_t side = 2 * w->words, step = w->taps * rows;
     for (int64_t c = from, m; c < (from + n); c += m) {
-        const int64_t s = c / side, at = c % side;
-        m = etc_min_i64(etc_min_i64(side - at, 2 * ETC_LANES), from + n - c);
+        const int64_t s = c / side, first = c % 2, at = (c % side) - first;
+        m = etc_min_i64(etc_min_i64(side - at, 2 * ETC_LANES) - first, from + n - c);
         for (int64_t t = 0; t < w->taps; t++) {
             const uint16_t *tile = block + (((s * w->taps) + t) * ETC_TOGETHER * side) + at;
             for (int64_t r = 0; r < rows; r += ETC_LANES) {
-                etc_widen_square(tile + (r * side), side, w->words - (at / 2), m,
+                etc_widen_square(tile + (r * side), side, w->words - (at / 2), first, first + m,
                                  to + (((c - from) * step) + (t * rows) + r), step, rows - r);
             }
         }
@@ -227,6 +216,19 @@ ETC_OUTLINE void etc_conv_bf16(const float *x, const uint16_t *w, const float *b
         etc_bfloat_forward(x + (i * x_size), &weights, start, y + (i * y_size), &g, n_wide, (float *)work,
                            wide);
     }
+}
+
+/* Does what etc_attention_f32 does.  AMX rounds the scaled queries, the keys, the values and the results
+ * of the softmax to bfloat16. */
+ETC_INLINE void etc_attention_bf16(const float *q, const float *k, const float *v, const EtcMask *mask,
+                                   float *y, const EtcAttention *g, void *work)
+{
+#if defined(ETC_TILES)
+    if ((etc_has_tiles() != 0) && (etc_tiles_attention(q, k, v, mask, y, g, work) != 0)) {
+        return;
+    }
+#endif
+    etc_attention_f32(q, k, v, mask, y, g, work);
 }
 
 #endif

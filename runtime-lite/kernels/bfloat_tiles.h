@@ -5,6 +5,7 @@
 #ifndef ETC_BFLOAT_TILES_H
 #define ETC_BFLOAT_TILES_H
 
+#include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/isa_amx.h"
 #include "runtime-lite/kernels/matmul.h"
@@ -79,7 +80,7 @@ ETC_INLINE void etc_steps_sums(const EtcSteps *t, int64_t i, int64_t j, int n_a,
     etc_tiles_store(sums->to, sums->row, n_a, n_b);
 }
 
-/* Does so for the tiles that exist if there are rows_left rows and columns_left columns. */
+/* Does so for as many tiles as rows_left rows and columns_left columns fill. */
 ETC_OUTLINE void etc_steps_some(const EtcSteps *t, int64_t i, int64_t j, int64_t rows_left,
                                 int64_t columns_left, const EtcSums32 *sums)
 {
@@ -96,10 +97,9 @@ ETC_OUTLINE void etc_steps_some(const EtcSteps *t, int64_t i, int64_t j, int64_t
 
 /* -- linear layers ---------------------------------------------------------------------------- */
 
-/* Writes m rows of `terms` floats, which are bfloat16, as tiles with rows of 64 bytes.  Rows and
- * words that do not exist become zeros. */
+/* Writes m rows of `terms` floats as tiles with rows of 64 bytes, and zeros where there are none. */
 ETC_INLINE void etc_rows_to_tiles(const float *a, int64_t a_row, int64_t m, int64_t terms,
-                                  int64_t words, int64_t steps, uint8_t *to)
+                                  int64_t words, int64_t steps, int rounds, uint8_t *to)
 {
     for (int64_t i = 0; i < ((m + 15) / 16 * 16); i++) {
         uint8_t *row = to + (((i / 16 * steps * 16) + (i % 16)) * 64);
@@ -107,16 +107,16 @@ ETC_INLINE void etc_rows_to_tiles(const float *a, int64_t a_row, int64_t m, int6
         for (int64_t s = 0; s < steps; s++, row += 1024) {
             for (int64_t k = 0; k < 32; k += ETC_LANES) {
                 const int64_t at = (s * 2 * words) + k;
-                const EtcU u = (EtcU)((n > at) ? etc_load(a + (i * a_row) + at, n - at) : etc_splat(0.0f));
-                const EtcBfloats h = __builtin_convertvector(u >> 16, EtcBfloats);
+                const EtcF v = (n > at) ? etc_load(a + (i * a_row) + at, n - at) : etc_splat(0.0f);
+                const EtcU u = (EtcU)((rounds != 0) ? etc_vbfloat(v) : v) >> 16;
+                const EtcBfloats h = __builtin_convertvector(u, EtcBfloats);
                 __builtin_memcpy(row + (2 * k), &h, sizeof h);
             }
         }
     }
 }
 
-/* Clamps 32 or fewer rows and columns of sums, after they are added to y if g->from_y is set, and stores
- * them in y. */
+/* Stores 32 or fewer rows and columns of sums. */
 ETC_INLINE void etc_sums_to_rows(const float *sums, int64_t rows, int64_t columns, const EtcMatmul *g,
                                  float *y, int64_t y_row)
 {
@@ -133,8 +133,7 @@ ETC_INLINE void etc_sums_to_rows(const float *sums, int64_t rows, int64_t column
     }
 }
 
-/* Adds the products of some terms, whose words are at b.  b_tile: the bytes to the next 16 columns.
- * `work` has ETC_WORK_BYTES. */
+/* Adds the products of some terms, whose words are at b.  b_tile: the bytes to the next 16 columns. */
 ETC_INLINE void etc_tiles_terms(const float *a, const uint8_t *b, int64_t b_tile, const float *bias,
                                 float *y, const EtcMatmul *g, int64_t y_row, int64_t words,
                                 int64_t steps, void *work)
@@ -146,7 +145,7 @@ ETC_INLINE void etc_tiles_terms(const float *a, const uint8_t *b, int64_t b_tile
                         &none};
     for (int64_t i = 0; i < g->m; i += most) {
         const int64_t m = etc_min_i64(g->m - i, most);
-        etc_rows_to_tiles(a + (i * g->a_row), g->a_row, m, g->k, words, steps, (uint8_t *)work);
+        etc_rows_to_tiles(a + (i * g->a_row), g->a_row, m, g->k, words, steps, 0, (uint8_t *)work);
         for (int64_t j = 0; j < g->n; j += 32) {
             const int64_t columns = etc_min_i64(g->n - j, 32);
             for (int64_t c = 0; c < 32; c += ETC_LANES) {
@@ -195,9 +194,8 @@ ETC_OUTLINE void etc_tiles_matmul(const float *a, const uint16_t *b, const float
 /* The bytes of weights that stay in the second-level cache. */
 #define ETC_WEIGHTS_NEAR 1400000
 
-/* Rows of an image as pictures of words: a word has a pixel of two channels.  Tap t of output
- * (oy, ox) is the word offset[t] / 4 behind word oy * pitch + ox of each picture.  If rows and columns
- * have strides, there is a picture for each of their phases. */
+/* Rows of an image as pictures (see EtcQuads) of words: a word has a pixel of two channels.  Tap t of
+ * output (oy, ox) is offset[t] bytes behind word oy * pitch + ox of each picture. */
 typedef struct EtcWords {
     uint32_t *data;             /* [words][phases y][phases x][size] */
     int64_t words;              /* of all steps */
@@ -207,7 +205,7 @@ typedef struct EtcWords {
 } EtcWords;
 
 /* Sets the sizes for so many rows of g->ow outputs.  Returns the words of all pictures and those that
- * tiles read past their end, for columns that are no outputs. */
+ * tiles read past their end. */
 ETC_INLINE int64_t etc_words_of(const EtcConv *g, int64_t rows, EtcWords *p)
 {
     const int64_t last_y = (g->kh - 1) * g->dh, last_x = (g->kw - 1) * g->dw;
@@ -229,24 +227,17 @@ ETC_INLINE int64_t etc_words_of(const EtcConv *g, int64_t rows, EtcWords *p)
 /* Writes n words of two rows of floats, of which every sw-th counts.  b: NULL if there is one row. */
 ETC_INLINE void etc_words_line(const float *a, const float *b, int64_t sw, int64_t n, uint32_t *to)
 {
-    const int64_t reach = ((n - 1) * sw) + 1;
-    for (int64_t i = 0; (sw <= 2) && (i < n); i += ETC_LANES) {
-        const int64_t at = i * sw, left = reach - at;
+    const int64_t reach = ((n - 1) * sw) + 1, step = (sw <= 2) ? ETC_LANES : 1;
+    for (int64_t i = 0; i < n; i += step) {
+        const int64_t at = i * sw, left = (sw <= 2) ? (reach - at) : 1;
         EtcF u = etc_load(a + at, left), v = (b != NULL) ? etc_load(b + at, left) : etc_splat(0.0f);
         if (sw == 2) {
             const int64_t more = left - ETC_LANES, from = (more > 0) ? (at + ETC_LANES) : at;
             u = etc_even(u, etc_load(a + from, more));
             v = (b != NULL) ? etc_even(v, etc_load(b + from, more)) : v;
         }
-        etc_store((float *)(void *)(to + i), n - i, (EtcF)(((EtcU)u >> 16) | ((EtcU)v & 0xffff0000u)));
-    }
-    for (int64_t i = 0; (sw > 2) && (i < n); i++) {
-        uint32_t word[2] = {0, 0};
-        __builtin_memcpy(&word[0], a + (i * sw), 4);
-        if (b != NULL) {
-            __builtin_memcpy(&word[1], b + (i * sw), 4);
-        }
-        to[i] = (word[0] >> 16) | (word[1] & 0xffff0000u);
+        etc_store((float *)(void *)(to + i), etc_min_i64(n - i, step),
+                  (EtcF)(((EtcU)u >> 16) | ((EtcU)v & 0xffff0000u)));
     }
 }
 
@@ -290,8 +281,7 @@ typedef struct EtcPiece {
     int64_t column, n, at; /* the first sum, their number, and the place of its output in a plane */
 } EtcPiece;
 
-/* Lists the outputs of 32 columns from `column` on, if `pitch` columns are ow outputs.  Returns their
- * number. */
+/* Lists the outputs of 32 columns from `column` on, and returns their number. */
 ETC_INLINE int etc_pieces(int64_t column, int64_t pitch, int64_t ow, int64_t rows, int64_t y_row,
                           EtcPiece piece[32])
 {
@@ -333,7 +323,7 @@ ETC_INLINE void etc_sums_to_planes(const float *sums, int64_t rows, const EtcPie
     }
 }
 
-/* Multiplies all weights by the words of `rows` rows of g->ow outputs.  y_row: from row to row of y. */
+/* Computes `rows` rows of g->ow outputs.  y_row: from row to row of y. */
 ETC_OUTLINE void etc_words_product(const uint16_t *w, const float *bias, float *y, const EtcConv *g,
                                    const EtcWords *p, int64_t rows, int64_t y_row)
 {
@@ -344,8 +334,7 @@ ETC_OUTLINE void etc_words_product(const uint16_t *w, const float *bias, float *
     const EtcSums32 by = {NULL, sums, 128};
     const EtcSteps t = {(const uint8_t *)w, (const uint8_t *)p->data, 4 * n, 64 * n, 64 * p->words * taps,
                         picture, n * picture, 64, p->words / n, taps, p->offset};
-    /* the channels that are computed for some columns before the next columns: few if more planes of y
-     * would be written at a time for a few terms, or if the weights are read from memory anyway */
+    /* few channels at a time if they have few terms, or if the weights come from memory anyway */
     const int64_t most = ((taps == 1) || ((g->oc * t.a_tile / 16) > ETC_WEIGHTS_NEAR)) ? 32 : g->oc;
     for (int64_t from = 0; from < g->oc; from += most) {
         for (int64_t j = 0; j < width; j += 32) {
@@ -359,7 +348,7 @@ ETC_OUTLINE void etc_words_product(const uint16_t *w, const float *bias, float *
     }
 }
 
-/* Writes the words of n outputs from output j on, as a picture of one row for each two taps. */
+/* Writes the words of n outputs from output j on. */
 ETC_OUTLINE void etc_taps_pack(const float *x, const EtcConv *g, int64_t j, int64_t n, const EtcWords *p)
 {
     float line[4 * ETC_PANEL];
@@ -380,8 +369,7 @@ ETC_OUTLINE void etc_taps_pack(const float *x, const EtcConv *g, int64_t j, int6
     }
 }
 
-/* Returns the geometry as which the outputs are computed if each is a sum over words of its own: that
- * of a 1x1 kernel, with one row of outputs. */
+/* Returns the geometry of a 1x1 kernel with one row of outputs. */
 ETC_INLINE EtcConv etc_flat(const EtcConv *g)
 {
     EtcConv flat = *g;
@@ -393,8 +381,8 @@ ETC_INLINE EtcConv etc_flat(const EtcConv *g)
     return flat;
 }
 
-/* Convolves one image and group, as many rows or columns at a time as fit `room` bytes of work.  Returns
- * 0 if that is not possible. */
+/* Convolves one image and group, as many rows or columns at a time as fit `room` bytes of work, or
+ * returns 0. */
 ETC_OUTLINE int etc_tiles_conv(const float *x, const uint16_t *w, const float *bias, float *y,
                                const EtcConv *g, int64_t room, void *work)
 {
@@ -431,6 +419,116 @@ ETC_OUTLINE int etc_tiles_conv(const float *x, const uint16_t *w, const float *b
             }
             etc_words_product(w, bias, y + (oy * whole.ow) + ox, &part, &p, n, whole.ow);
         }
+    }
+    etc_tiles_end();
+    return 1;
+}
+/* -- attention --------------------------------------------------------------------------------- */
+
+/* The parts of `work`.  Numbers of keys and terms are multiples of 32. */
+typedef struct EtcHeadTiles {
+    int64_t keys, terms, bytes;
+    uint8_t *k, *v, *q, *p; /* words of keys, values, 32 queries and 32 rows of scores */
+    float *s;               /* 32 rows of scores */
+} EtcHeadTiles;
+
+ETC_INLINE EtcHeadTiles etc_head_tiles(const EtcAttention *g, void *work)
+{
+    EtcHeadTiles t;
+    t.keys = (g->n_k + 31) / 32 * 32;
+    t.terms = (g->d + 31) / 32 * 32;
+    t.k = (uint8_t *)work;
+    t.v = t.k + (t.keys * t.terms * 2);
+    t.q = t.v + (t.keys * ((g->d_v + 31) / 32 * 32) * 2);
+    t.p = t.q + (t.terms * 64);
+    t.s = (float *)(void *)(t.p + (t.keys * 64));
+    t.bytes = ((uint8_t *)(t.s + (32 * etc_max_i64(t.keys, t.terms)))) - (uint8_t *)work;
+    return t;
+}
+
+/* Writes the keys as tiles of 16 words of 16 keys. */
+ETC_INLINE void etc_keys_to_tiles(const float *k, const EtcAttention *g, const EtcHeadTiles *t)
+{
+    const int64_t steps = t->terms / 32;
+    etc_rows_to_tiles(k, g->k_row, g->n_k, g->d, 16, steps, 1, t->k);
+    for (uint8_t *tile = t->k; tile < (t->k + ((g->n_k + 15) / 16 * steps * 1024)); tile += 1024) {
+        EtcF v[ETC_LANES];
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            v[i] = etc_loadu((const float *)(const void *)(tile + (64 * i)));
+        }
+        etc_transpose(v);
+        ETC_UNROLL
+        for (int i = 0; i < ETC_LANES; i++) {
+            etc_storeu((float *)(void *)(tile + (64 * i)), v[i]);
+        }
+    }
+}
+
+/* Writes the values as tiles of words of two keys, 16 of them by 16 values. */
+ETC_INLINE void etc_values_to_tiles(const float *v, const EtcAttention *g, const EtcHeadTiles *t)
+{
+    for (int64_t i = 0; i < t->keys; i += 2) {
+        const float *row = v + (i * g->v_row);
+        for (int64_t c = 0; c < g->d_v; c += ETC_LANES) {
+            EtcF a = etc_splat(0.0f), b = etc_splat(0.0f);
+            if (i < g->n_k) {
+                a = etc_vbfloat(etc_load(row + c, g->d_v - c));
+            }
+            if ((i + 1) < g->n_k) {
+                b = etc_vbfloat(etc_load(row + g->v_row + c, g->d_v - c));
+            }
+            uint8_t *to = t->v + (((c / 16 * (t->keys / 2)) + (i / 2)) * 64);
+            etc_storeu((float *)(void *)to, (EtcF)(((EtcU)a >> 16) | (EtcU)b));
+        }
+    }
+}
+
+/* Computes y for the rows of the tile. */
+ETC_INLINE void etc_tiles_queries(const float *q, const EtcMask *mask, float *y, const EtcAttention *g,
+                                  const EtcHeadTiles *t, const EtcScores *tile)
+{
+    const int64_t none = 0, steps = t->terms / 32, key_steps = (tile->n_key + 31) / 32;
+    float sums[32 * 32] __attribute__((aligned(64)));
+    const EtcMatmul plain = {0, 0, 0, 0, 0, -__builtin_inff(), __builtin_inff(), ETC_BY_ROWS, 0};
+    const EtcSteps scores = {t->q, t->k, 64, 1024, steps * 1024, 64, 1024, steps * 1024, steps, 1, &none};
+    const EtcSteps values = {t->p, t->v, 64, 1024, key_steps * 1024, 64, 1024, t->keys * 32, key_steps, 1, &none};
+    etc_scale_rows(q + (tile->query * g->q_row), g->q_row, t->s, t->terms, tile->n, g->d, g->scale);
+    etc_rows_to_tiles(t->s, t->terms, tile->n, g->d, 16, steps, 1, t->q);
+    for (int64_t j = 0; j < tile->n_key; j += 32) {
+        const EtcSums32 by = {NULL, t->s + j, 4 * t->keys};
+        etc_steps_some(&scores, 0, j / 16, tile->n, tile->n_key - j, &by);
+    }
+    for (int64_t i = 0; i < tile->n; i++) {
+        etc_scores_mask(g, mask, tile, i, t->s + (i * t->keys));
+        etc_scores_softmax(t->s + (i * t->keys), tile->n_key, g->is_plain);
+    }
+    etc_rows_to_tiles(t->s, t->keys, tile->n, tile->n_key, 16, key_steps, 1, t->p);
+    for (int64_t c = 0; c < g->d_v; c += 32) {
+        const EtcSums32 by = {NULL, sums, 128};
+        etc_steps_some(&values, 0, c / 16, tile->n, g->d_v - c, &by);
+        etc_sums_to_rows(sums, tile->n, etc_min_i64(g->d_v - c, 32), &plain,
+                         y + (tile->query * g->y_row) + c, g->y_row);
+    }
+}
+
+/* Returns 0 if the head is too small or too large. */
+ETC_OUTLINE int etc_tiles_attention(const float *q, const float *k, const float *v, const EtcMask *mask,
+                                    float *y, const EtcAttention *g, void *work)
+{
+    const EtcHeadTiles t = etc_head_tiles(g, work);
+    EtcScores tile;
+    if ((g->n_k < 16) || (g->d < 16) || (t.bytes > ETC_WORK_BYTES)) {
+        return 0;
+    }
+    __builtin_memset(&tile, 0, sizeof tile);
+    etc_tiles_start(16);
+    etc_keys_to_tiles(k, g, &t);
+    etc_values_to_tiles(v, g, &t);
+    for (; tile.query < g->n_q; tile.query += 32) {
+        tile.n = etc_min_i64(g->n_q - tile.query, 32);
+        tile.n_key = (g->is_causal != 0) ? etc_min_i64(g->n_k, tile.query + tile.n) : g->n_k;
+        etc_tiles_queries(q, mask, y, g, &t, &tile);
     }
     etc_tiles_end();
     return 1;
