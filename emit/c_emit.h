@@ -449,7 +449,8 @@ bool weight_is_blocked(Emit *e, const Value *w, int64_t rows);
 /* Returns whether --math bf16 rounded the elements of a constant, so that they are stored as
  * bfloat16. */
 bool weight_is_bfloat(Emit *e, const Value *w);
-/* Returns how many words of so many terms kernels/bfloat_tiles.h multiplies in a step, and in all. */
+/* Returns how many words of so many terms, at least 1, kernels/bfloat_tiles.h multiplies in a step, and
+ * in all. */
 int64_t step_words(int64_t terms);
 int64_t all_words(int64_t terms);
 /* Adds the array of a weight in blocks.  `of` has everything but the bytes. */

@@ -138,7 +138,7 @@ static bool is_taken(const Program *p, const Node *n, Stage stage)
 {
     const OpInfo *row = node_row(n);
     const Session *s = p->session;
-    bool has_core = s->tail->has_groups || row->flags & LITE;
+    bool has_core = s->tail->has_groups || (row->flags & LITE && session_calls(s, row));
     if (has_mask(n) || has_depth(n) || (has_core && row->flags & FLOATS && lacks_core(n)) ||
         (has_core && has_open_number(n)))
         return false;
