@@ -67,8 +67,8 @@ ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
     for (int64_t s = 0; s < t->steps; s++) {
         for (const int64_t *at = t->at; at < end; at++) {
             const float *first = x + *at, *second = first + x_half;
-            const EtcF wv = etc_loadu(w), wv2 = (nv >= 2) ? etc_loadu(w2) : wv;
-            const EtcF wv3 = (nv == 3) ? etc_loadu(w3) : wv;
+            const EtcF wv = etc_kept(etc_loadu(w)), wv2 = (nv >= 2) ? etc_kept(etc_loadu(w2)) : wv;
+            const EtcF wv3 = (nv == 3) ? etc_kept(etc_loadu(w3)) : wv;
             __builtin_prefetch(w + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
             if ((nv == 2) && (ETC_LANES == ETC_TOGETHER)) {
                 __builtin_prefetch(w2 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));

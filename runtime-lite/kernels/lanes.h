@@ -62,6 +62,17 @@ ETC_INLINE EtcI etc_mask(EtcI mask)
     return mask;
 }
 
+/* Returns v, a factor of several products.  gcc 12 loads such a vector once for each product, as an
+ * operand in memory, and with 16 registers loads take longer than products; so it must not see that v
+ * was loaded. */
+ETC_INLINE EtcF etc_kept(EtcF v)
+{
+#if defined(ETC_REPEATS_LOADS)
+    __asm__("" : "+x"(v));
+#endif
+    return v;
+}
+
 /* Returns the lanes of `yes` if those of the mask are set, else the lanes of `no`.  C has no ?: on
  * vectors. */
 ETC_INLINE EtcF etc_select(EtcI mask, EtcF yes, EtcF no)

@@ -62,7 +62,8 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, const float *ahead,
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const int64_t column = v * ETC_LANES;
-            bv[v] = etc_loadu(b + ((column / ETC_TOGETHER) * t->b_next) + (column % ETC_TOGETHER));
+            bv[v] = etc_kept(
+                etc_loadu(b + ((column / ETC_TOGETHER) * t->b_next) + (column % ETC_TOGETHER)));
         }
         ETC_UNROLL
         for (int r = 0; r < mr; r++) {
