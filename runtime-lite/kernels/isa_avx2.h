@@ -46,10 +46,27 @@ ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
     return (EtcF)_mm256_maskload_ps(p, (__m256i)mask);
 }
 
-ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
+/* Stores the first n floats, fewer than ETC_LANES; n may be negative.  A store with a mask takes 12
+ * cycles on Zen 3. */
+ETC_OUTLINE void etc_store_part(float *p, int64_t n, EtcF v)
 {
-    EtcI iota = ETC_IOTA;
-    _mm256_maskstore_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)), (__m256)v);
+    __m128 left = _mm256_castps256_ps128((__m256)v);
+    if (n <= 0) {
+        return;
+    }
+    if ((n & 4) != 0) {
+        _mm_storeu_ps(p, left);
+        left = _mm256_extractf128_ps((__m256)v, 1);
+        p += 4;
+    }
+    if ((n & 2) != 0) {
+        _mm_storel_pi((__m64 *)(void *)p, left);
+        left = _mm_movehl_ps(left, left);
+        p += 2;
+    }
+    if ((n & 1) != 0) {
+        _mm_store_ss(p, left);
+    }
 }
 
 /* Replaces the lanes of a that are below lo with lo.  NaN is kept, and so is -0 if lo is 0. */
