@@ -81,40 +81,62 @@ ETC_INLINE void etc_tile_terms(const EtcBlock *t, int64_t i, const float *ahead,
     }
 }
 
+/* Sets the sums of rows i .. i + mr - 1 to what they start from.  c: the first of these rows of t->c;
+ * last: the floats in the last vector. */
+ETC_INLINE void etc_tile_start(const EtcBlock *t, int64_t i, const float *c, int64_t last, int mr,
+                               int nv, EtcF acc[16][4])
+{
+    ETC_UNROLL
+    for (int v = 0; v < nv; v++) {
+        const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
+        if (t->start == ETC_FROM_C) {
+            ETC_UNROLL
+            for (int r = 0; r < mr; r++) {
+                acc[r][v] = etc_load(c + (r * t->c_row) + (v * ETC_LANES), left);
+            }
+        } else if (t->start == ETC_FROM_ROW) {
+            ETC_UNROLL
+            for (int r = 0; r < mr; r++) {
+                acc[r][v] = etc_splat(t->bias[i + r]);
+            }
+        } else {
+            const EtcF first = (t->start == ETC_FROM_COLUMN)
+                                   ? etc_load(t->bias + (v * ETC_LANES), left)
+                                   : etc_splat(0.0f);
+            ETC_UNROLL
+            for (int r = 0; r < mr; r++) {
+                acc[r][v] = first;
+            }
+        }
+    }
+}
+
 /* Computes rows i .. i + mr - 1 of a block that is nv vectors wide. */
 ETC_INLINE void etc_tile(const EtcBlock *t, int64_t i, const float *ahead, int mr, int nv)
 {
     EtcF acc[16][4];
     float *c = t->c + (i * t->c_row);
     const int64_t last = t->n - ((nv - 1) * ETC_LANES); /* the floats in the last vector */
-    ETC_UNROLL
-    for (int r = 0; r < mr; r++) {
-        ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
-            acc[r][v] = etc_splat(0.0f);
-            if (t->start == ETC_FROM_ROW) {
-                acc[r][v] = etc_splat(t->bias[i + r]);
-            } else if (t->start == ETC_FROM_COLUMN) {
-                acc[r][v] = etc_load(t->bias + (v * ETC_LANES), left);
-            } else if (t->start == ETC_FROM_C) {
-                acc[r][v] = etc_load(c + (r * t->c_row) + (v * ETC_LANES), left);
-            }
-        }
-    }
+    etc_tile_start(t, i, c, last, mr, nv, acc);
     const EtcTerms terms = {t->a + (i * t->a_row), t->b, t->a_row, t->a_step, t->b_row, t->k};
     if (etc_add_terms(&terms, mr, nv, acc) == 0) {
         etc_tile_terms(t, i, ahead, mr, nv, acc);
     }
-    const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
+    if (t->is_last != 0) {
+        const EtcF lo = etc_splat(t->lo), hi = etc_splat(t->hi);
+        ETC_UNROLL
+        for (int r = 0; r < mr; r++) {
+            ETC_UNROLL
+            for (int v = 0; v < nv; v++) {
+                acc[r][v] = etc_at_most(etc_at_least(acc[r][v], lo), hi);
+            }
+        }
+    }
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
         ETC_UNROLL
         for (int v = 0; v < nv; v++) {
             const int64_t left = (v == (nv - 1)) ? last : ETC_LANES;
-            if (t->is_last != 0) {
-                acc[r][v] = etc_at_most(etc_at_least(acc[r][v], lo), hi);
-            }
             etc_store(c + (r * t->c_row) + (v * ETC_LANES), left, acc[r][v]);
         }
     }
