@@ -65,6 +65,10 @@ ETC_OUTLINE void etc_split(const EtcWorkers *w, const EtcCall *call)
 #define ETC_COLUMNS_NEAR 256
 #define ETC_TERMS_NEAR 512
 
+/* The terms that are added to a sum before it is stored; see ETC_KB.  With 16 registers, a block of b
+ * has few columns, so that twice as many of its rows stay in the first-level cache. */
+#define ETC_BLOCK_TERMS ((ETC_REGISTERS == 16) ? (2 * ETC_KB) : ETC_KB)
+
 /* Adds terms from .. to - 1 to n columns of sums. */
 ETC_INLINE void etc_matmul_near(const EtcBlock *block, const EtcMatmul *g, int64_t n, int64_t from,
                                 int64_t to)
@@ -77,7 +81,7 @@ ETC_INLINE void etc_matmul_near(const EtcBlock *block, const EtcMatmul *g, int64
         t.start = block->start;
         int64_t k = from;
         do { /* The loop runs once even if k is 0. */
-            t.k = etc_min_i64(to - k, ETC_KB);
+            t.k = etc_min_i64(to - k, ETC_BLOCK_TERMS);
             t.a = block->a + (k * t.a_step);
             t.b = block->b + ((j / ETC_TOGETHER) * t.b_next) + (k * ETC_TOGETHER) +
                   (j % ETC_TOGETHER);
