@@ -18,7 +18,8 @@
 /* The largest number of terms whose places in x are listed. */
 #define ETC_PLACES 64
 
-/* The weights are prefetched this many terms before they are used. */
+/* The weights are prefetched this many terms before they are used, unless slices (see ETC_SLICE) keep
+ * them in the first-level cache. */
 #define ETC_WEIGHTS_AHEAD 16
 
 /* The floats of sums that are kept, at the start of the working memory. */
@@ -69,16 +70,15 @@ ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
             const float *first = x + *at, *second = first + x_half;
             const EtcF wv = etc_kept(etc_loadu(w)), wv2 = (nv >= 2) ? etc_kept(etc_loadu(w2)) : wv;
             const EtcF wv3 = (nv == 3) ? etc_kept(etc_loadu(w3)) : wv;
-            __builtin_prefetch(w + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
-            if ((nv == 2) && (ETC_LANES == ETC_TOGETHER)) {
-                __builtin_prefetch(w2 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
-            }
-            if (nv == 3) {
-                __builtin_prefetch(w3 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
-            }
-            if (ETC_LANES > 4) {
-                __builtin_prefetch(ahead, 0, 2);
-                ahead += ETC_TOGETHER;
+            if (ETC_REGISTERS == 32) {
+                __builtin_prefetch(w + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
+                if ((nv == 2) && (ETC_LANES == ETC_TOGETHER)) {
+                    __builtin_prefetch(w2 + (ETC_WEIGHTS_AHEAD * ETC_TOGETHER));
+                }
+                if (ETC_LANES > 4) {
+                    __builtin_prefetch(ahead, 0, 2);
+                    ahead += ETC_TOGETHER;
+                }
             }
             ETC_UNROLL
             for (int r = 0; r < n; r++) {
@@ -200,18 +200,20 @@ ETC_OUTLINE void etc_sums_load(const float *y, int64_t y_plane, int64_t n, int64
     }
 }
 
-/* Clamps the sums of n pixels and stores them into y. */
+/* Clamps the sums of n pixels and stores them into y.  The last vector of pixels may overlap the one
+ * before. */
 ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float lo, float hi,
                                 float *y, int64_t y_plane)
 {
     const EtcF low = etc_splat(lo), high = etc_splat(hi);
     for (int64_t v = 0; v < nv; v++) {
-        for (int64_t p = 0; p < n; p += ETC_LANES) {
+        for (int64_t j = 0; j < n; j += ETC_LANES) {
+            const int64_t p = etc_max_i64(etc_min_i64(j, n - ETC_LANES), 0);
+            const float *from = sums + (((p * nv) + v) * ETC_LANES);
             EtcF t[ETC_LANES];
             for (int i = 0; i < ETC_LANES; i++) { /* lanes past the last pixel repeat it */
-                const int64_t from = etc_min_i64(p + i, n - 1);
-                t[i] = etc_loadu(sums + (((from * nv) + v) * ETC_LANES));
-                t[i] = etc_at_most(etc_at_least(t[i], low), high);
+                t[i] = etc_at_most(etc_at_least(etc_loadu(from), low), high);
+                from += ((p + i + 1) < n) ? (nv * ETC_LANES) : 0;
             }
             etc_transpose(t);
             for (int i = 0; i < ETC_LANES; i++) {
@@ -225,7 +227,7 @@ ETC_OUTLINE void etc_sums_store(const float *sums, int64_t n, int64_t nv, float 
 
 /* With fewer terms than this, transposing the sums at the start and the end costs more than the
  * tiles save. */
-#define ETC_ACROSS_TERMS 100
+#define ETC_ACROSS_TERMS ((ETC_REGISTERS == 16) ? 24 : 100)
 
 /* Images with at most this many pixels leave many lanes of a vector of pixels unused, and all of
  * their channels fit the second-level cache. */
