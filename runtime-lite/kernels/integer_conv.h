@@ -46,6 +46,7 @@ ETC_INLINE void etc_integer_add(const uint32_t *panel, const void *w, int64_t w_
     ETC_UNROLL
     for (int v = 0; v < nv; v++) {
         xv[v] = *(const EtcIAnywhere *)(const void *)(panel + (v * ETC_LANES));
+        xv[v] = (EtcI)etc_kept((EtcF)xv[v]);
     }
     ETC_UNROLL
     for (int r = 0; r < mr; r++) {
@@ -414,7 +415,12 @@ ETC_INLINE void etc_wide_rows(const EtcIntegerBlock *t, int64_t i, int mr)
         const int64_t n = etc_min_i64(t->n_k - k, ETC_WIDE);
         for (int r = 0; r < mr; r++) {
             const int8_t *w = t->w + ((i + r) * t->w_row) + k;
-            for (int64_t b = 0; b < n; b += ETC_TERM_BYTES) {
+            int64_t b = 0;
+            for (; (b + ETC_TERM_BYTES) <= n; b += ETC_TERM_BYTES) {
+                const EtcI v = etc_w_terms(etc_term_bytes(w + b, ETC_TERM_BYTES));
+                __builtin_memcpy(&wide[r][b], &v, sizeof v);
+            }
+            if (b < n) {
                 const EtcI v = etc_w_terms(etc_term_bytes(w + b, n - b));
                 __builtin_memcpy(&wide[r][b], &v, sizeof v);
             }

@@ -12,7 +12,7 @@
 #define ETC_INTEGER_MR1 ((ETC_REGISTERS == 32) ? 12 : 8)
 #define ETC_INTEGER_MR2 ((ETC_REGISTERS == 32) ? ((ETC_DOT_LANES != 0) ? 8 : 12) : 4)
 #define ETC_INTEGER_MR3 ((ETC_DOT_LANES != 0) ? 4 : 8)
-#define ETC_INTEGER_MR (((ETC_REGISTERS == 32) && (ETC_DOT_LANES == 0)) ? 6 : 4)
+#define ETC_INTEGER_MR (((ETC_REGISTERS >= 16) && (ETC_DOT_LANES == 0)) ? 6 : 4)
 
 /* LEAST: the pixels of a panel with many terms.  PANEL: the most pixels of a panel with few terms.
  * RUNS: the most image rows that the pixels of a panel come from.  FEW: the bytes of a panel with
