@@ -14,7 +14,7 @@
 #define ETC_PIXELS 6
 
 #define ETC_BETWEEN
-#define ETC_REPEATS_LOADS
+#define ETC_REPEATS_LOADS 1 /* see etc_kept */
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0
