@@ -58,7 +58,7 @@ def lacking(root):
     for name in re.findall(r"isa_\w+\.h", choice):
         text = (kernels / name).read_text()
         text += "".join((kernels / shared).read_text() for shared in re.findall(r"kernels/(isa_\w+\.h)", text))
-        defined = set(re.findall(r"#define (\w+)|^ETC_INLINE [^(]*\b(etc_\w+)\(", text, re.M))
+        defined = set(re.findall(r"#define (\w+)|^ETC_(?:INLINE|OUTLINE) [^(]*\b(etc_\w+)\(", text, re.M))
         defined = {one or other for one, other in defined}
         yield from ((name, word) for word in listed if word not in defined)
 
