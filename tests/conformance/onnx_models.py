@@ -120,11 +120,12 @@ APART = {**{f"{MOS}/dnsmos_models/{name}.onnx": SLOW for name in ("bak_ovr", "si
 def reference(folder):
     """Runs each task of the folder: a model, its inputs by name, and where its outputs go."""
     import onnxruntime
+    from onnx_runs import exact_session
     onnxruntime.set_default_logger_severity(3)
     with open(f"{folder}/tasks.json", encoding="utf-8") as f:
         tasks = json.load(f)
     for model, inputs, out in tasks:
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        session = exact_session(model)
         values = {name: np.load(path) for name, path in inputs.items()}
         for k, y in enumerate(session.run(None, values)):
             np.save(f"{out}/want_{k}.npy", y)

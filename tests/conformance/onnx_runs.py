@@ -15,6 +15,15 @@ RAN = ("right", "")
 LACKS = ("error: 0x14", "KernelCall failed", "Unhandled dtype", "promoteTypes not valid")
 
 
+def exact_session(model, options=None):
+    """A session of ONNX Runtime that adds products of bytes exactly. Otherwise, on CPUs with AVX2 and no VNNI, it clamps
+    each sum of two products to 16 bits."""
+    import onnxruntime as ort
+    options = options or ort.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 def raw(a):
     """Types that .npy has not as their bits, integers of a few bits in a byte each."""
     if a.dtype.name in ("int4", "uint4", "int2", "uint2"):
