@@ -104,69 +104,32 @@ ETC_INLINE EtcF etc_first_max(EtcF a, EtcF b)
     return etc_select((EtcI)(b != b), b, etc_at_least(a, b));
 }
 
-/* Writes the maximum of the taps of output ox in one row of the plane. */
-ETC_INLINE void etc_max_tap(const float *row, int64_t ox, float *y, const EtcPool *g)
+/* Replaces the first line of each of n rows of etc_spread_rows by the maxima of its taps. */
+ETC_INLINE void etc_max_across(float *rows, int64_t n, int64_t line, const EtcPool *g)
 {
-    float max = -__builtin_inff();
-    int64_t x = (ox * g->sw) - g->pw;
-    for (int64_t kx = 0; kx < g->kw; kx++, x += g->dw) {
-        if ((x >= 0) && (x < g->iw) && ((row[x] > max) || (row[x] != row[x]))) {
-            max = row[x];
-        }
-    }
-    y[ox] = max;
-}
-
-/* Writes the maxima of the taps of each output in one row of the plane: those of outputs whose taps
- * are all inside a vector at a time, where the last vector may overlap the one before. */
-ETC_INLINE void etc_max_across(const float *row, float *y, const EtcPool *g)
-{
-    const int64_t under = g->iw + g->pw - ((g->kw - 1) * g->dw);
-    const int64_t from = etc_min_i64(etc_steps_up(g->pw, g->sw), g->ow);
-    const int64_t to = etc_min_i64(etc_steps_up(etc_max_i64(under, 0), g->sw), g->ow);
-    int64_t ox = 0;
-    for (; ox < from; ox++) {
-        etc_max_tap(row, ox, y, g);
-    }
-    for (; (g->sw <= 2) && ((to - from) >= ETC_LANES) && (ox < to); ox += ETC_LANES) {
-        ox = etc_min_i64(ox, to - ETC_LANES);
-        EtcF max = etc_splat(-__builtin_inff());
-        for (int64_t kx = 0; kx < g->kw; kx++) {
-            const int64_t x = (ox * g->sw) - g->pw + (kx * g->dw), next = x + ETC_LANES;
-            EtcF v = etc_loadu(row + x);
-            if (g->sw == 2) {
-                v = etc_even(v, etc_load(row + next, g->iw - next));
+    for (float *row = rows; row < (rows + (n * g->sw * line)); row += g->sw * line) {
+        for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
+            EtcF max = etc_loadu(row + ox);
+            int64_t phase = g->dw, column = 0; /* divisions are slow */
+            for (int64_t kx = 1; kx < g->kw; kx++, phase += g->dw) {
+                for (; phase >= g->sw; phase -= g->sw) {
+                    column++;
+                }
+                max = etc_first_max(max, etc_loadu(row + (phase * line) + column + ox));
             }
-            max = etc_first_max(max, v);
-        }
-        etc_storeu(y + ox, max);
-    }
-    for (; ox < g->ow; ox++) {
-        etc_max_tap(row, ox, y, g);
-    }
-}
-
-/* Writes the maxima of the taps of rows iy .. iy + n - 1 of a plane, `line` floats apart.  Those of rows
- * outside of the plane are -infinity. */
-ETC_INLINE void etc_max_rows(const float *plane, int64_t iy, int64_t n, int64_t line, float *to,
-                             const EtcPool *g)
-{
-    for (int64_t i = iy; i < (iy + n); i++, to += line) {
-        if ((i >= 0) && (i < g->ih)) {
-            etc_max_across(plane + (i * g->iw), to, g);
-        } else {
-            etc_fill(to, g->ow, -__builtin_inff());
+            etc_storeu(row + ox, max);
         }
     }
 }
 
-/* Computes what etc_max_row computes, without places, from rows of etc_max_rows. */
+/* Computes what etc_max_row computes, without places, from rows of etc_max_across. */
 ETC_INLINE void etc_max_down(const float *rows, int64_t line, float *y, const EtcPool *g)
 {
+    const int64_t next = g->dh * g->sw * line;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
         EtcF max = etc_loadu(rows + ox);
         for (int64_t ky = 1; ky < g->kh; ky++) {
-            max = etc_first_max(max, etc_loadu(rows + (ky * g->dh * line) + ox));
+            max = etc_first_max(max, etc_loadu(rows + (ky * next) + ox));
         }
         etc_store(y + ox, g->ow - ox, max);
     }
@@ -178,14 +141,13 @@ ETC_INLINE void etc_max_down(const float *rows, int64_t line, float *y, const Et
 ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, const EtcPool *g,
                                   void *work)
 {
-    const int is_alone = (ETC_MAX_ALONE != 0) && (where == NULL);
-    const int64_t spread = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
-    const int64_t line = is_alone ? (g->ow + ETC_LANES) : (spread * g->sw);
+    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
     const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
-    const int64_t room = ETC_WORK_BYTES / 4 / line; /* the input rows that fit in `work` */
+    const int64_t room = ETC_WORK_BYTES / 4 / line / g->sw; /* the input rows that fit in `work` */
     const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
                          ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
+    const int is_alone = (ETC_MAX_ALONE != 0) && (where == NULL);
     float *rows = (float *)work;
     for (int64_t p = 0; p < g->planes; p++) {
         const float *plane = x + (p * g->ih * g->iw);
@@ -196,18 +158,19 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
         for (int64_t oy = 0; has_room && (oy < g->oh); oy++) {
             const int64_t i = oy % band, n = etc_min_i64(band, g->oh - oy);
             const int64_t at = (p * outs) + (oy * g->ow);
-            const int64_t under_all = ((n - 1) * g->sh) + under, top = (oy * g->sh) - g->ph;
-            if ((i == 0) && is_alone) {
-                etc_max_rows(plane, top, under_all, line, rows, g);
-            } else if (i == 0) {
-                etc_spread_rows(plane, g->ih, g->iw, top, under_all, g->sw, g->pw,
-                                -__builtin_inff(), spread, rows);
+            if (i == 0) {
+                etc_spread_rows(plane, g->ih, g->iw, (oy * g->sh) - g->ph,
+                                ((n - 1) * g->sh) + under, g->sw, g->pw, -__builtin_inff(), line,
+                                rows);
             }
-            const float *from = rows + (i * g->sh * line);
+            if ((i == 0) && is_alone) {
+                etc_max_across(rows, ((n - 1) * g->sh) + under, line, g);
+            }
+            const float *from = rows + (i * g->sh * g->sw * line);
             if (is_alone) {
                 etc_max_down(from, line, y + at, g);
             } else {
-                etc_max_row(from, oy, spread, y + at, (where != NULL) ? (where + at) : NULL, g);
+                etc_max_row(from, oy, line, y + at, (where != NULL) ? (where + at) : NULL, g);
             }
         }
     }
