@@ -106,7 +106,8 @@ ETC_INLINE void etc_direct_rows(const float *x, const float *w, float bias, floa
 }
 
 /* Computes one channel: the first and the last vector of columns, and between them two vectors at a
- * time whose taps are all inside the image.  Each may overlap the one before. */
+ * time whose taps are all inside the image, unless 7 x 7 of them leave too few registers.  Each may
+ * overlap the one before. */
 ETC_INLINE void etc_direct_plane(const float *x, const float *w, float bias, float *y,
                                  const EtcConv *of, const float *zeros, int k, int s)
 {
@@ -116,7 +117,7 @@ ETC_INLINE void etc_direct_plane(const float *x, const float *w, float bias, flo
     int64_t ox = 0;
     while (ox < g.ow) {
         const int64_t at = etc_min_i64(ox, g.ow - (2 * ETC_LANES));
-        if ((ox > 0) && (((at * s) - g.pw) >= 0) && (((at * s) - g.pw + reach) <= g.iw)) {
+        if ((k < 7) && (((at * s) - g.pw) >= 0) && (((at * s) - g.pw + reach) <= g.iw)) {
             etc_direct_rows(x, w, bias, y, &g, zeros, at, 2, k, s, 1);
             ox = at + (2 * ETC_LANES);
         } else {
