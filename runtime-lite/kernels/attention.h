@@ -201,7 +201,7 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
 ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
 {
     const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */
-#if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE)
+#if defined(ETC_WIDE_FMA) && !defined(ETC_ISA_TABLE)
     const EtcF once = etc_k(1.0) / by;
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         const EtcF v = etc_load(s + j, n - j), q = v * once;

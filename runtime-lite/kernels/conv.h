@@ -326,15 +326,6 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
-#if defined(ETC_DIRECT)
-    if (etc_is_direct(g)) { /* `rows` is zeros, more than a row and a vector before it */
-        for (int64_t c = 0; c < g->oc; c++) {
-            etc_direct(x, w + (c * g->kh * g->kw), (bias != NULL) ? bias[c] : 0.0f,
-                       y + (c * g->y_plane), g, rows + ETC_LANES);
-        }
-        return;
-    }
-#endif
     const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw),
                   under = ((g->kh - 1) * g->dh) + 1;
     const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* the input rows */
@@ -381,6 +372,12 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
     g.y_plane = (g.y_plane != 0) ? g.y_plane : (g.oh * g.ow);
     const int64_t x_size = g.ic * g.x_plane, y_size = g.oc * g.y_plane;
     const int64_t w_size = g.oc * g.ic * g.kh * g.kw;
+#if defined(ETC_DIRECT)
+    if (is_depthwise && etc_is_direct(&g)) {
+        etc_direct(x, w, bias, y, &g, (float *)work);
+        return;
+    }
+#endif
     if (is_depthwise) {
         etc_depthwise_start(&g, (float *)work, &taps);
     }

@@ -1,150 +1,308 @@
-/* direct.h -- depthwise convolutions that read the rows of the image where they are.
+/* direct.h -- depthwise convolutions with square kernels of 3, 5 or 7 and stride 1 or 2.
  *
- * A tile is up to four output rows by one or two vectors of columns; each vector of an input row is
- * loaded once.  Lanes and rows outside the image are zeros.  Each sum adds its terms in the order of
- * conv.h. */
+ * The rows of a channel are copied into lines with zeros around them, so that no tap needs a test.
+ * A tile is a few output rows by one or two vectors of columns; each vector of a line is loaded
+ * once.  Each sum adds its terms in the order of conv.h. */
 #ifndef ETC_DIRECT_H
 #define ETC_DIRECT_H
 
 #include "runtime-lite/kernels/conv_geometry.h"
+#include "runtime-lite/kernels/line.h"
 
-#if defined(ETC_BETWEEN) && !defined(ETC_ISA_TABLE)
+#if defined(ETC_WIDE_FMA) && !defined(ETC_ISA_TABLE)
 #define ETC_DIRECT 1
 
-/* Returns whether a convolution uses these tiles. */
+/* The most taps whose weights stay in registers beside the sums of a tile. */
+#define ETC_NEAR_TAPS 9
+
+/* The floats of lines that are written at a time if they are enough for a tile.  They and the rows
+ * of y stay in the first-level cache. */
+#define ETC_DIRECT_ROOM 2048
+
+/* Returns the output rows of a tile.  k: the size of the kernel. */
+ETC_INLINE int etc_direct_height(int64_t k)
+{
+    return ((ETC_REGISTERS == 32) || (k > 3)) ? 4 : 2;
+}
+
+/* Returns the input rows that n output rows read. */
+ETC_INLINE int64_t etc_direct_reach(const EtcConv *g, int64_t n)
+{
+    return ((n - 1) * g->sh) + g->kh;
+}
+
+/* Returns the floats of a line: a vector of zeros, what the taps read, and a vector for the ends of
+ * copies. */
+ETC_INLINE int64_t etc_direct_line(const EtcConv *g)
+{
+    const int64_t most = etc_max_i64((g->iw + g->sw - 1) / g->sw, g->ow + g->kw);
+    return (((most + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
+}
+
+/* Returns whether a depthwise convolution uses these tiles. */
 ETC_INLINE int etc_is_direct(const EtcConv *g)
 {
     const int is_square = (g->kh == g->kw) && (g->sh == g->sw) && (g->dh == 1) && (g->dw == 1);
-    return is_square && ((g->kh == 3) || (g->kh == 5) || (g->kh == 7)) &&
-           ((g->sh == 1) || ((g->sh == 2) && (g->kh < 7)));
+    const int is_small = (g->kh == 3) || (g->kh == 5) || (g->kh == 7);
+    return is_square && is_small && ((g->sh == 1) || ((g->sh == 2) && (g->kh < 7))) &&
+           (g->pw <= ETC_LANES) &&
+           ((etc_direct_reach(g, etc_direct_height(g->kh)) * g->sh * etc_direct_line(g)) <=
+            (ETC_WORK_BYTES / 4));
 }
 
-/* Adds the taps of input row i in column kx, whose elements are x, to the sums of n rows in vector
- * v.  k and s: the size of the kernel and the stride. */
-ETC_INLINE void etc_direct_taps(EtcF x, const float *w, int i, int kx, int n, int v, int k, int s,
-                                EtcF acc[4][2])
+/* Holds what the tiles of all channels share. */
+typedef struct EtcDirect {
+    float lo, hi;
+    int64_t odd;  /* if the stride is 2: floats from what tap 0 of an output reads to tap 1's */
+    int64_t next; /* floats from one input row to the next */
+    int64_t ow;
+} EtcDirect;
+
+/* Returns w.  gcc 12 would load each weight once for all rows of a tile, and keep the vectors on
+ * the stack; so it must not see that the rows read the same weights. */
+ETC_INLINE const float *etc_direct_weights(const float *w)
+{
+    __asm__("" : "+r"(w));
+    return w;
+}
+
+/* Adds the taps of input row i in column kx, whose elements are x, to the sums of n rows.  near:
+ * the weights in all lanes if there are at most ETC_NEAR_TAPS.  k and s: the size of the kernel and
+ * the stride. */
+ETC_INLINE void etc_direct_taps(EtcF x, const float *w, const EtcF *near, int i, int kx, int n,
+                                int k, int s, EtcF acc[4])
 {
     ETC_UNROLL
     for (int r = 0; r < n; r++) {
-        const int ky = i - (r * s);
+        const int ky = i - (r * s), tap = (ky * k) + kx;
         if ((ky >= 0) && (ky < k)) {
-            acc[r][v] = etc_fma(etc_splat(w[(ky * k) + kx]), x, acc[r][v]);
+            const EtcF weight = ((k * k) <= ETC_NEAR_TAPS) ? near[tap] : etc_splat(w[tap]);
+            acc[r] = etc_kept(etc_fma(weight, x, acc[r]));
         }
     }
 }
 
-/* Loads a vector of row from column `at` on.  Columns outside of the image are 0; `inside`: there are
- * none. */
-ETC_INLINE EtcF etc_direct_load(const float *row, int64_t at, int64_t iw, int inside)
+/* Computes n rows of nv vectors of outputs.  from: what the first vector reads; x2 and y2: the
+ * floats from there, and from y, to those of the second vector.  If rows are narrow, a vector may
+ * end in the next row, which is stored after it, but not behind `end`.  n, nv, k, s and is_narrow
+ * are constants after inlining. */
+ETC_INLINE void etc_direct_tile(const EtcDirect *d, const float *from, const float *w, EtcF bias,
+                                const EtcF *near, float *y, const float *end, int64_t x2,
+                                int64_t y2, int n, int nv, int k, int s, int is_narrow)
 {
-    return (inside != 0) ? etc_loadu(row + at) : etc_load_between(row + at, -at, iw - at);
-}
-
-/* Computes n rows from oy on of nv vectors of outputs from ox on.  n, nv, k, s and inside are
- * constants after inlining. */
-ETC_INLINE void etc_direct_tile(const float *x, const float *w, float bias, float *y,
-                                const EtcConv *g, const float *zeros, int64_t oy, int64_t ox, int n,
-                                int nv, int k, int s, int inside)
-{
-    EtcF acc[4][2];
+    const EtcF lo = etc_splat(d->lo), hi = etc_splat(d->hi);
+    const int64_t next = d->next, odd = d->odd;
+    EtcF acc[2][4];
     ETC_UNROLL
     for (int r = 0; r < n; r++) {
-        acc[r][0] = etc_splat(bias);
-        acc[r][1] = acc[r][0];
+        acc[0][r] = bias;
+        acc[1][r] = bias;
     }
     ETC_UNROLL
     for (int i = 0; i < (((n - 1) * s) + k); i++) {
-        const int64_t iy = (oy * s) - g->ph + i;
-        const float *row = ((iy >= 0) && (iy < g->ih)) ? (x + (iy * g->iw)) : zeros;
+        w = etc_direct_weights(w);
         ETC_UNROLL
-        for (int kx = 0; kx < k; kx += s) {
-            ETC_UNROLL
-            for (int v = 0; v < nv; v++) {
-                const int64_t at = ((ox + (v * ETC_LANES)) * s) - g->pw + kx;
-                const EtcF first = etc_direct_load(row, at, g->iw, inside);
-                if (s == 1) {
-                    etc_direct_taps(first, w, i, kx, n, v, k, s, acc);
-                } else {
-                    const EtcF second = etc_direct_load(row, at + ETC_LANES, g->iw, inside);
-                    etc_direct_taps(etc_even(first, second), w, i, kx, n, v, k, s, acc);
-                    if ((kx + 1) < k) {
-                        etc_direct_taps(etc_odd(first, second), w, i, kx + 1, n, v, k, s, acc);
-                    }
-                }
+        for (int kx = 0; kx < k; kx++) {
+            const float *at = from + (((kx % s) == 0) ? 0 : odd) + (kx / s);
+            etc_direct_taps(etc_kept(etc_loadu(at)), w, near, i, kx, n, k, s, acc[0]);
+            if (nv == 2) {
+                etc_direct_taps(etc_kept(etc_loadu(at + x2)), w, near, i, kx, n, k, s, acc[1]);
             }
         }
+        from += next;
     }
     ETC_UNROLL
-    for (int r = 0; r < n; r++) {
+    for (int v = 0; v < nv; v++) {
+        float *to = y + ((v == 0) ? 0 : y2);
         ETC_UNROLL
-        for (int v = 0; v < nv; v++) {
-            const int64_t to = ox + (v * ETC_LANES);
-            etc_store_within(y + ((oy + r) * g->ow) + to, g->ow - to, &acc[r][v], g->lo, g->hi);
+        for (int r = 0; r < n; r++) {
+            const EtcF out = etc_at_most(etc_at_least(acc[v][r], lo), hi);
+            if (is_narrow != 0) {
+                etc_store(to, end - to, out);
+            } else {
+                etc_storeu(to, out);
+            }
+            to += d->ow;
         }
     }
 }
 
-/* Computes all rows of nv vectors of outputs from ox on.  The last rows may overlap those before. */
-ETC_INLINE void etc_direct_rows(const float *x, const float *w, float bias, float *y,
-                                const EtcConv *g, const float *zeros, int64_t ox, int nv, int k,
-                                int s, int inside)
+/* Computes oh rows of a channel, n at a time, or twice as many if a vector holds a row.  The last
+ * rows, and the last vector of a row, may overlap those before.  from: what the first output reads
+ * for tap 0. */
+ETC_INLINE void etc_direct_rows(const EtcDirect *d, const float *from, const float *w, float first,
+                                float *y, int64_t oh, int n, int k, int s)
 {
-    if (g->oh >= 4) {
-        for (int64_t oy = 0; oy < g->oh; oy += 4) {
-            const int64_t at = etc_min_i64(oy, g->oh - 4);
-            etc_direct_tile(x, w, bias, y, g, zeros, at, ox, 4, nv, k, s, inside);
+    const int64_t ow = d->ow, last = ow - ETC_LANES, down = s * d->next;
+    const float *end = y + (oh * ow);
+    const EtcF bias = etc_splat(first);
+    EtcF near[ETC_NEAR_TAPS];
+    ETC_UNROLL
+    for (int i = 0; i < ETC_NEAR_TAPS; i++) {
+        near[i] = etc_splat(w[i]);
+    }
+    if (last <= 0) {
+        const int64_t second = etc_min_i64(n, oh - n);
+        for (int64_t i = 0; i < oh; i += 2 * n) {
+            const int64_t oy = etc_min_i64(i, oh - n - second);
+            etc_direct_tile(d, from + (oy * down), w, bias, near, y + (oy * ow), end, second * down,
+                            second * ow, n, 2, k, s, 1);
         }
         return;
     }
-    for (int64_t oy = 0; (g->oh >= 2) && (oy < g->oh); oy += 2) {
-        const int64_t at = etc_min_i64(oy, g->oh - 2);
-        etc_direct_tile(x, w, bias, y, g, zeros, at, ox, 2, nv, k, s, inside);
-    }
-    if (g->oh == 1) {
-        etc_direct_tile(x, w, bias, y, g, zeros, 0, ox, 1, nv, k, s, inside);
-    }
-}
-
-/* Computes one channel: the first and the last vector of columns, and between them two vectors at a
- * time whose taps are all inside the image, unless 7 x 7 of them leave too few registers.  Each may
- * overlap the one before. */
-ETC_INLINE void etc_direct_plane(const float *x, const float *w, float bias, float *y,
-                                 const EtcConv *of, const float *zeros, int k, int s)
-{
-    const EtcConv g = *of; /* no store to y changes it */
-    const int64_t last = etc_max_i64(g.ow - ETC_LANES, 0);
-    const int64_t reach = (2 * s * ETC_LANES) + k - 1; /* the columns that two vectors read */
-    int64_t ox = 0;
-    while (ox < g.ow) {
-        const int64_t at = etc_min_i64(ox, g.ow - (2 * ETC_LANES));
-        if ((k < 7) && (((at * s) - g.pw) >= 0) && (((at * s) - g.pw + reach) <= g.iw)) {
-            etc_direct_rows(x, w, bias, y, &g, zeros, at, 2, k, s, 1);
-            ox = at + (2 * ETC_LANES);
-        } else {
-            etc_direct_rows(x, w, bias, y, &g, zeros, etc_min_i64(ox, last), 1, k, s, 0);
-            ox += ETC_LANES;
+    for (int64_t i = 0; i < oh; i += n) {
+        const int64_t oy = etc_min_i64(i, oh - n);
+        const float *row = from + (oy * down);
+        float *to = y + (oy * ow);
+        int64_t ox = 0;
+        for (; (ox + ETC_LANES) < ow; ox += 2 * ETC_LANES) {
+            const int64_t second = etc_min_i64(ETC_LANES, last - ox);
+            etc_direct_tile(d, row + ox, w, bias, near, to + ox, end, second, second, n, 2, k, s,
+                            0);
+        }
+        if (ox < ow) {
+            etc_direct_tile(d, row + last, w, bias, near, to + last, end, 0, 0, n, 1, k, s, 0);
         }
     }
 }
 
-/* Computes one channel.  zeros: a row of them. */
-ETC_OUTLINE void etc_direct(const float *x, const float *w, float bias, float *y, const EtcConv *g,
-                            const float *zeros)
+ETC_OUTLINE void etc_direct_3(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
 {
-    if (g->kh == 3) {
-        if (g->sh == 1) {
-            etc_direct_plane(x, w, bias, y, g, zeros, 3, 1);
+    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(3), 3, 1);
+}
+
+ETC_OUTLINE void etc_direct_3_2(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(3), 3, 2);
+}
+
+ETC_OUTLINE void etc_direct_5(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(5), 5, 1);
+}
+
+ETC_OUTLINE void etc_direct_5_2(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(5), 5, 2);
+}
+
+ETC_OUTLINE void etc_direct_7(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(7), 7, 1);
+}
+
+/* Computes oh rows, fewer than a tile has, one at a time. */
+ETC_OUTLINE void etc_direct_low(const EtcDirect *d, const float *from, const float *w, float bias,
+                                float *y, int64_t oh, int64_t k, int64_t s)
+{
+    if (k == 3) {
+        if (s == 1) {
+            etc_direct_rows(d, from, w, bias, y, oh, 1, 3, 1);
         } else {
-            etc_direct_plane(x, w, bias, y, g, zeros, 3, 2);
+            etc_direct_rows(d, from, w, bias, y, oh, 1, 3, 2);
         }
-    } else if (g->kh == 5) {
-        if (g->sh == 1) {
-            etc_direct_plane(x, w, bias, y, g, zeros, 5, 1);
+    } else if (k == 5) {
+        if (s == 1) {
+            etc_direct_rows(d, from, w, bias, y, oh, 1, 5, 1);
         } else {
-            etc_direct_plane(x, w, bias, y, g, zeros, 5, 2);
+            etc_direct_rows(d, from, w, bias, y, oh, 1, 5, 2);
         }
     } else {
-        etc_direct_plane(x, w, bias, y, g, zeros, 7, 1);
+        etc_direct_rows(d, from, w, bias, y, oh, 1, 7, 1);
+    }
+}
+
+ETC_INLINE void etc_direct_part(const EtcDirect *d, const float *from, const float *w, float bias,
+                                float *y, int64_t oh, int64_t k, int64_t s)
+{
+    if (oh < etc_direct_height(k)) {
+        etc_direct_low(d, from, w, bias, y, oh, k, s);
+    } else if (k == 3) {
+        if (s == 1) {
+            etc_direct_3(d, from, w, bias, y, oh);
+        } else {
+            etc_direct_3_2(d, from, w, bias, y, oh);
+        }
+    } else if (k == 5) {
+        if (s == 1) {
+            etc_direct_5(d, from, w, bias, y, oh);
+        } else {
+            etc_direct_5_2(d, from, w, bias, y, oh);
+        }
+    } else {
+        etc_direct_7(d, from, w, bias, y, oh);
+    }
+}
+
+/* Copies input rows top .. top + n - 1 of a channel.  With a stride of 2, the even columns are in
+ * one line and the odd columns in the next.  What the lines have beside the image is zero already.
+ * is_used: lines above and below the image may hold other rows. */
+ETC_OUTLINE void etc_direct_copy(const float *x, const EtcConv *g, int64_t top, int64_t n,
+                                int64_t line, int is_used, float *to)
+{
+    const int64_t iw = g->iw, next = g->sh * line, last = etc_max_i64(iw - ETC_LANES, 0);
+    const int64_t above = etc_min_i64(etc_max_i64(-top, 0), n);
+    const int64_t below = etc_max_i64(etc_min_i64(g->ih - top, n), above);
+    const float *row = x + ((top + above) * iw);
+    to += ETC_LANES;
+    if (is_used != 0) {
+        etc_fill(to, (above * next) - ETC_LANES, 0.0f);
+        etc_fill(to + (below * next), ((n - below) * next) - ETC_LANES, 0.0f);
+    }
+    to += above * next;
+    for (int64_t r = above; r < below; r++) {
+        int64_t i = 0;
+        if (next == line) {
+            for (; i < last; i += ETC_LANES) {
+                etc_storeu(to + i, etc_loadu(row + i));
+            }
+            etc_storeu(to + last, etc_load(row + last, iw)); /* it may overlap the one before */
+        } else {
+            EtcF even, odd;
+            for (; (i + (2 * ETC_LANES)) <= iw; i += 2 * ETC_LANES) {
+                etc_load_split(row + i, &even, &odd);
+                etc_storeu(to + (i / 2), even);
+                etc_storeu(to + line + (i / 2), odd);
+            }
+            if (i < iw) {
+                const EtcF a = etc_load(row + i, iw - i);
+                const EtcF b = etc_load(row + i + ETC_LANES, iw - i - ETC_LANES);
+                etc_storeu(to + (i / 2), etc_even(a, b));
+                etc_storeu(to + line + (i / 2), etc_odd(a, b));
+            }
+        }
+        row += iw;
+        to += next;
+    }
+}
+
+/* Computes all channels of all images, some rows at a time.  `lines` has ETC_WORK_BYTES. */
+ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, float *y,
+                            const EtcConv *g, float *lines)
+{
+    const int64_t k = g->kh, s = g->sh, line = etc_direct_line(g), channels = g->groups * g->oc;
+    const int64_t least = etc_direct_reach(g, etc_direct_height(k)) * s * line;
+    const int64_t room = etc_max_i64(least, ETC_DIRECT_ROOM);
+    const int64_t band = etc_min_i64((((room / (s * line)) - k) / s) + 1, g->oh);
+    const int is_odd = (s == 2) && ((g->pw % 2) != 0);
+    const float *from = lines + ETC_LANES - ((g->pw + s - 1) / s) + (is_odd ? line : 0);
+    const EtcDirect d = {g->lo, g->hi, is_odd ? (1 - line) : ((s - 1) * line), s * line, g->ow};
+    etc_fill(lines, etc_direct_reach(g, band) * s * line, 0.0f);
+    for (int64_t i = 0; i < (g->n * channels); i++) {
+        const int64_t c = (i < channels) ? i : (i % channels);
+        const float *plane = x + (((g->oc == 1) ? i : (i / g->oc)) * g->x_plane);
+        for (int64_t oy = 0; oy < g->oh; oy += band) {
+            const int64_t n = etc_min_i64(band, g->oh - oy);
+            etc_direct_copy(plane, g, (oy * s) - g->ph, etc_direct_reach(g, n), line, band < g->oh,
+                            lines);
+            etc_direct_part(&d, from, w + (c * k * k), (bias != NULL) ? bias[c] : 0.0f,
+                            y + (i * g->y_plane) + (oy * g->ow), n, k, s);
+        }
     }
 }
 #endif

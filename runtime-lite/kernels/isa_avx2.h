@@ -13,7 +13,7 @@
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 6
 
-#define ETC_BETWEEN
+#define ETC_WIDE_FMA 1 /* vectors of 8 floats or more, and one instruction for etc_fma */
 #define ETC_REPEATS_LOADS 1 /* see etc_kept */
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1
@@ -35,15 +35,6 @@ ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
 {
     EtcI iota = ETC_IOTA;
     return (EtcF)_mm256_maskload_ps(p, (__m256i)(EtcI)(iota < etc_splat_i32((int32_t)n)));
-}
-
-/* Loads lanes from .. to - 1, as far as these exist; the rest is zero. */
-ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
-{
-    EtcI iota = ETC_IOTA;
-    const EtcI mask = (EtcI)(iota >= etc_splat_i32((int32_t)from)) &
-                      (EtcI)(iota < etc_splat_i32((int32_t)to));
-    return (EtcF)_mm256_maskload_ps(p, (__m256i)mask);
 }
 
 /* Stores the first n floats, fewer than ETC_LANES; n may be negative.  A store with a mask takes 12
@@ -99,6 +90,14 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
 {
     const __m256 pairs = _mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
     return (EtcF)_mm256_permute4x64_pd((__m256d)pairs, 0xd8);
+}
+
+/* Loads 2 ETC_LANES floats, and returns those with even and with odd indices. */
+ETC_INLINE void etc_load_split(const float *p, EtcF *even, EtcF *odd)
+{
+    const __m256 a = _mm256_loadu2_m128(p + 8, p), b = _mm256_loadu2_m128(p + 12, p + 4);
+    *even = (EtcF)_mm256_shuffle_ps(a, b, 0x88);
+    *odd = (EtcF)_mm256_shuffle_ps(a, b, 0xdd);
 }
 
 /* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */

@@ -16,7 +16,7 @@
 #define ETC_FMA_BY_DOUBLE 0
 #define ETC_PIXELS 14
 
-#define ETC_BETWEEN
+#define ETC_WIDE_FMA 1 /* vectors of 8 floats or more, and one instruction for etc_fma */
 #define ETC_PUT_VECTORS 1
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0
@@ -37,14 +37,6 @@
 ETC_INLINE EtcF etc_load_part(const float *p, int64_t n)
 {
     return (EtcF)_mm512_maskz_loadu_ps((__mmask16)((1u << ((n > 0) ? n : 0)) - 1u), p);
-}
-
-/* Loads lanes from .. to - 1, as far as these exist; the rest is zero. */
-ETC_INLINE EtcF etc_load_between(const float *p, int64_t from, int64_t to)
-{
-    const int64_t first = (from > 0) ? ((from < 16) ? from : 16) : 0;
-    const int64_t end = (to > 0) ? ((to < 16) ? to : 16) : 0;
-    return (EtcF)_mm512_maskz_loadu_ps((__mmask16)(((1u << end) - 1u) & ~((1u << first) - 1u)), p);
 }
 
 ETC_INLINE void etc_store_part(float *p, int64_t n, EtcF v)
@@ -82,6 +74,14 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
 {
     const EtcI at = {1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
     return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
+}
+
+/* Loads 2 ETC_LANES floats, and returns those with even and with odd indices. */
+ETC_INLINE void etc_load_split(const float *p, EtcF *even, EtcF *odd)
+{
+    const EtcF a = (EtcF)_mm512_loadu_ps(p), b = (EtcF)_mm512_loadu_ps(p + ETC_LANES);
+    *even = etc_even(a, b);
+    *odd = etc_odd(a, b);
 }
 
 /* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */
