@@ -1,6 +1,7 @@
 #!/bin/sh
 # emits.sh ROOT BUILD: an `etc` with sanitizers, BUILD/etc, emits C of every case and model that tests have, with flags
-# of every kind, or refuses it.  What the C computes is the concern of the other scripts.  Prints TAP.
+# of every kind, or refuses it, and writes a runtime for each model that it compiles.  What these compute is the
+# concern of the other scripts.  Prints TAP.
 set -u
 root=$1
 . "$root/tests/tap.sh"
@@ -39,6 +40,14 @@ quantized() { # folder of a model
     ends_well "$1/model.pt2" --recipe int8 --calibrate words --target cortex-m4 --io int8
 }
 
+has_runtime() { # model
+    rm -f model.pte
+    "$etc" compile -q "$1" -o model.pte
+    code=$?
+    [ $code -le 2 ] || { echo "exit code $code: compile $1"; return 1; }
+    [ ! -e model.pte ] || "$etc" runtime model.pte -o lib -q
+}
+
 for f in "$root"/tests/emitted/*/*.etir; do
     data=${f%.etir}.data
     [ -f "$data" ] || data=
@@ -47,6 +56,7 @@ done
 for f in "$root"/tests/data/*/model.pt2 "$root"/tests/mcu/*/model.pt2; do
     name=$(basename "${f%/*}")
     check "$name" emits "$f"
+    check "$name, runtime" has_runtime "$f"
     [ -f "${f%/*}/input_1.npy" ] || check "$name, int8" quantized "${f%/*}"
 done
 finish 50
