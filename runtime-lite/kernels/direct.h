@@ -31,12 +31,9 @@ ETC_INLINE int64_t etc_direct_reach(const EtcConv *g, int64_t n)
     return ((n - 1) * g->sh) + g->kh;
 }
 
-/* Returns the floats of a line: a vector of zeros, what the taps read, and a vector for the ends of
- * copies. */
-ETC_INLINE int64_t etc_direct_line(const EtcConv *g)
+ETC_INLINE EtcBorder etc_direct_border(const EtcConv *g)
 {
-    const int64_t most = etc_max_i64((g->iw + g->sw - 1) / g->sw, g->ow + g->kw);
-    return (((most + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
+    return etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
 }
 
 /* Returns whether a depthwise convolution uses these tiles. */
@@ -45,8 +42,7 @@ ETC_INLINE int etc_is_direct(const EtcConv *g)
     const int is_square = (g->kh == g->kw) && (g->sh == g->sw) && (g->dh == 1) && (g->dw == 1);
     const int is_small = (g->kh == 3) || (g->kh == 5) || (g->kh == 7);
     return is_square && is_small && ((g->sh == 1) || ((g->sh == 2) && (g->kh < 7))) &&
-           (g->pw <= ETC_LANES) &&
-           ((etc_direct_reach(g, etc_direct_height(g->kh)) * g->sh * etc_direct_line(g)) <=
+           ((etc_direct_reach(g, etc_direct_height(g->kh)) * g->sh * etc_direct_border(g).line) <=
             (ETC_WORK_BYTES / 4));
 }
 
@@ -239,68 +235,26 @@ ETC_INLINE void etc_direct_part(const EtcDirect *d, const float *from, const flo
     }
 }
 
-/* Copies input rows top .. top + n - 1 of a channel.  With a stride of 2, the even columns are in
- * one line and the odd columns in the next.  What the lines have beside the image is zero already.
- * is_used: lines above and below the image may hold other rows. */
-ETC_OUTLINE void etc_direct_copy(const float *x, const EtcConv *g, int64_t top, int64_t n,
-                                int64_t line, int is_used, float *to)
-{
-    const int64_t iw = g->iw, next = g->sh * line, last = etc_max_i64(iw - ETC_LANES, 0);
-    const int64_t above = etc_min_i64(etc_max_i64(-top, 0), n);
-    const int64_t below = etc_max_i64(etc_min_i64(g->ih - top, n), above);
-    const float *row = x + ((top + above) * iw);
-    to += ETC_LANES;
-    if (is_used != 0) {
-        etc_fill(to, (above * next) - ETC_LANES, 0.0f);
-        etc_fill(to + (below * next), ((n - below) * next) - ETC_LANES, 0.0f);
-    }
-    to += above * next;
-    for (int64_t r = above; r < below; r++) {
-        int64_t i = 0;
-        if (next == line) {
-            for (; i < last; i += ETC_LANES) {
-                etc_storeu(to + i, etc_loadu(row + i));
-            }
-            etc_storeu(to + last, etc_load(row + last, iw)); /* it may overlap the one before */
-        } else {
-            EtcF even, odd;
-            for (; (i + (2 * ETC_LANES)) <= iw; i += 2 * ETC_LANES) {
-                etc_load_split(row + i, &even, &odd);
-                etc_storeu(to + (i / 2), even);
-                etc_storeu(to + line + (i / 2), odd);
-            }
-            if (i < iw) {
-                const EtcF a = etc_load(row + i, iw - i);
-                const EtcF b = etc_load(row + i + ETC_LANES, iw - i - ETC_LANES);
-                etc_storeu(to + (i / 2), etc_even(a, b));
-                etc_storeu(to + line + (i / 2), etc_odd(a, b));
-            }
-        }
-        row += iw;
-        to += next;
-    }
-}
-
 /* Computes all channels of all images, some rows at a time.  `lines` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, float *y,
                             const EtcConv *g, float *lines)
 {
-    const int64_t k = g->kh, s = g->sh, line = etc_direct_line(g), channels = g->groups * g->oc;
-    const int64_t least = etc_direct_reach(g, etc_direct_height(k)) * s * line;
+    const EtcBorder b = etc_direct_border(g);
+    const int64_t k = g->kh, s = g->sh, next = s * b.line, channels = g->groups * g->oc;
+    const int64_t least = etc_direct_reach(g, etc_direct_height(k)) * next;
     const int64_t room = etc_max_i64(least, ETC_DIRECT_ROOM);
-    const int64_t band = etc_min_i64((((room / (s * line)) - k) / s) + 1, g->oh);
-    const int is_odd = (s == 2) && ((g->pw % 2) != 0);
-    const float *from = lines + ETC_LANES - ((g->pw + s - 1) / s) + (is_odd ? line : 0);
-    const EtcDirect d = {g->lo, g->hi, is_odd ? (1 - line) : ((s - 1) * line), s * line, g->ow};
-    etc_fill(lines, etc_direct_reach(g, band) * s * line, 0.0f);
+    const int64_t band = etc_min_i64((((room / next) - k) / s) + 1, g->oh);
+    const int64_t first = etc_border_at(&b, -g->pw), second = etc_border_at(&b, 1 - g->pw);
+    const EtcDirect d = {g->lo, g->hi, second - first, next, g->ow};
+    etc_fill(lines, etc_direct_reach(g, band) * next, 0.0f);
     for (int64_t i = 0; i < (g->n * channels); i++) {
         const int64_t c = (i < channels) ? i : (i % channels);
         const float *plane = x + (((g->oc == 1) ? i : (i / g->oc)) * g->x_plane);
         for (int64_t oy = 0; oy < g->oh; oy += band) {
             const int64_t n = etc_min_i64(band, g->oh - oy);
-            etc_direct_copy(plane, g, (oy * s) - g->ph, etc_direct_reach(g, n), line, band < g->oh,
-                            lines);
-            etc_direct_part(&d, from, w + (c * k * k), (bias != NULL) ? bias[c] : 0.0f,
+            etc_border_copy(&b, plane, g->ih, g->iw, (oy * s) - g->ph, etc_direct_reach(g, n), 0.0f,
+                            band < g->oh, lines);
+            etc_direct_part(&d, lines + first, w + (c * k * k), (bias != NULL) ? bias[c] : 0.0f,
                             y + (i * g->y_plane) + (oy * g->ow), n, k, s);
         }
     }

@@ -14,6 +14,7 @@
 #define ETC_PIXELS 6
 
 #define ETC_WIDE_FMA 1 /* vectors of 8 floats or more, and one instruction for etc_fma */
+#define ETC_SPLITS_LOADS 1 /* see etc_load_split */
 #define ETC_REPEATS_LOADS 1 /* see etc_kept */
 #define ETC_PUT_VECTORS 4
 #define ETC_PACKS_BYTES 1

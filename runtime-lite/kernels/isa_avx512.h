@@ -76,14 +76,6 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
     return (EtcF)_mm512_permutex2var_ps((__m512)a, (__m512i)at, (__m512)b);
 }
 
-/* Loads 2 ETC_LANES floats, and returns those with even and with odd indices. */
-ETC_INLINE void etc_load_split(const float *p, EtcF *even, EtcF *odd)
-{
-    const EtcF a = (EtcF)_mm512_loadu_ps(p), b = (EtcF)_mm512_loadu_ps(p + ETC_LANES);
-    *even = etc_even(a, b);
-    *odd = etc_odd(a, b);
-}
-
 /* Return the lanes of a and b in turn: those of the first halves, and of the second halves. */
 ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
 {

@@ -137,6 +137,92 @@ ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64
     return (((reach + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
 }
 
+/* -- rows with a border ---------------------------------------------------------------------- */
+
+/* Where the elements of copied rows are: each row is `stride` lines of `line` floats, and `left` floats
+ * of border come first in a line.  Line p holds the elements p, p + stride, p + 2 stride, ... of the
+ * row. */
+typedef struct EtcBorder {
+    int64_t stride, line, left;
+} EtcBorder;
+
+/* Plans lines for ow outputs that read `reach` columns each, the first of them from column -pad on.
+ * A vector may be read from behind the last output, and written behind the last element. */
+ETC_INLINE EtcBorder etc_border(int64_t iw, int64_t ow, int64_t reach, int64_t stride, int64_t pad)
+{
+    const int64_t most = etc_max_i64(etc_steps_up(iw, stride), ow + reach);
+    EtcBorder l = {stride, 0, ((etc_steps_up(pad, stride) + ETC_LANES - 1) / ETC_LANES) * ETC_LANES};
+    l.line = l.left + ((((most + ETC_LANES - 1) / ETC_LANES) + 1) * ETC_LANES);
+    return l;
+}
+
+/* Returns the floats from the first line of a row to what output 0 reads in `column`, which is negative
+ * in the border. */
+ETC_INLINE int64_t etc_border_at(const EtcBorder *l, int64_t column)
+{
+    const int64_t steps = (column < 0) ? -etc_steps_up(-column, l->stride) : (column / l->stride);
+    return l->left + steps + ((column - (steps * l->stride)) * l->line);
+}
+
+/* Loads n floats, at most a vector of them; the other lanes become `pad`. */
+ETC_INLINE EtcF etc_load_or(const float *p, int64_t n, float pad)
+{
+    const EtcI iota = ETC_IOTA;
+    if (n >= ETC_LANES) {
+        return etc_loadu(p);
+    }
+    return etc_select((EtcI)(iota < etc_splat_i32((int32_t)n)), etc_load(p, n), etc_splat(pad));
+}
+
+/* Copies rows top .. top + n - 1 of a plane of ih x iw.  The border holds `pad` already.  is_used:
+ * lines above and below the plane may hold other rows, and get `pad`. */
+ETC_OUTLINE void etc_border_copy(const EtcBorder *l, const float *plane, int64_t ih, int64_t iw,
+                                int64_t top, int64_t n, float pad, int is_used, float *to)
+{
+    const int64_t s = l->stride, next = s * l->line, last = etc_max_i64(iw - ETC_LANES, 0);
+    const int64_t above = etc_min_i64(etc_max_i64(-top, 0), n);
+    const int64_t below = etc_max_i64(etc_min_i64(ih - top, n), above);
+    const float *row = plane + ((top + above) * iw);
+    if (is_used != 0) {
+        etc_fill(to, above * next, pad);
+        etc_fill(to + (below * next), (n - below) * next, pad);
+    }
+    to += (above * next) + l->left;
+    for (int64_t r = above; r < below; r++) {
+        int64_t i = 0;
+        if (s == 1) {
+            for (; i < last; i += ETC_LANES) {
+                etc_storeu(to + i, etc_loadu(row + i));
+            }
+            etc_storeu(to + last, etc_load_or(row + last, iw, pad)); /* may overlap those before */
+        } else if (s == 2) {
+            for (; (i + (2 * ETC_LANES)) <= iw; i += 2 * ETC_LANES) {
+                EtcF even, odd;
+                etc_load_split(row + i, &even, &odd);
+                etc_storeu(to + (i / 2), even);
+                etc_storeu(to + l->line + (i / 2), odd);
+            }
+            if (i < iw) {
+                const EtcF a = etc_load_or(row + i, iw - i, pad);
+                const EtcF b = etc_load_or(row + i + ETC_LANES, iw - i - ETC_LANES, pad);
+                etc_storeu(to + (i / 2), etc_even(a, b));
+                etc_storeu(to + l->line + (i / 2), etc_odd(a, b));
+            }
+        } else {
+            float *begin = to;
+            for (int64_t p = 0; p < etc_min_i64(s, iw); p++, begin += l->line) {
+                float *at = begin;
+                for (i = p; i < iw; i += s) {
+                    *at = row[i];
+                    at++;
+                }
+            }
+        }
+        row += iw;
+        to += next;
+    }
+}
+
 /* -- rows of bytes --------------------------------------------------------------------------- */
 
 /* Copies n bytes and flips the bits of each that `flip` has.  A call of memcpy is slow for few bytes,

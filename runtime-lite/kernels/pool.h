@@ -104,34 +104,110 @@ ETC_INLINE EtcF etc_first_max(EtcF a, EtcF b)
     return etc_select((EtcI)(b != b), b, etc_at_least(a, b));
 }
 
-/* Replaces the first line of each of n rows of etc_spread_rows by the maxima of its taps. */
-ETC_INLINE void etc_max_across(float *rows, int64_t n, int64_t line, const EtcPool *g)
+/* Where the taps of an output are: in one of `stride` lines, `line` floats apart. */
+typedef struct EtcTapWalk {
+    int64_t stride, line;
+    int64_t at, place; /* the line of a tap, and how far right of tap 0 of the first output it is there */
+    int64_t on, over;  /* what is added to `place` and to `at` for the next tap */
+} EtcTapWalk;
+
+/* Goes to the next tap, and returns its floats from the first output's tap 0. */
+ETC_INLINE int64_t etc_walk_on(EtcTapWalk *w, int64_t first)
 {
-    for (float *row = rows; row < (rows + (n * g->sw * line)); row += g->sw * line) {
-        for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
-            EtcF max = etc_loadu(row + ox);
-            int64_t phase = g->dw, column = 0; /* divisions are slow */
-            for (int64_t kx = 1; kx < g->kw; kx++, phase += g->dw) {
-                for (; phase >= g->sw; phase -= g->sw) {
-                    column++;
-                }
-                max = etc_first_max(max, etc_loadu(row + (phase * line) + column + ox));
-            }
-            etc_storeu(row + ox, max);
+    w->place += w->on;
+    w->at += w->over;
+    if (w->at >= w->stride) {
+        w->at -= w->stride;
+        w->place++;
+    }
+    return ((w->at - first) * w->line) + w->place;
+}
+
+/* Writes the maxima of `count` taps for each of n outputs.  from: tap 0 of the first, which `walk` is
+ * at.  The last vector may overlap the one before.  A vector may be written up to `end`. */
+ETC_INLINE void etc_max_taps(const float *from, const EtcTapWalk *walk, int64_t count, float *y,
+                             int64_t n, const float *end)
+{
+    EtcTapWalk start = *walk;
+    const int64_t last = etc_max_i64(n - ETC_LANES, 0);
+    const float *second = from + ((count > 1) ? etc_walk_on(&start, walk->at) : 0);
+    const float *third = (count > 2) ? (from + etc_walk_on(&start, walk->at)) : second;
+    for (int64_t i = 0; (count <= 3) && (i < n); i += ETC_LANES) {
+        const int64_t j = etc_min_i64(i, last);
+        const EtcF max = etc_first_max(etc_loadu(from + j), etc_loadu(second + j));
+        etc_store(y + j, end - y - j, etc_first_max(max, etc_loadu(third + j)));
+    }
+    for (int64_t i = 0; (count > 3) && (i < n); i += ETC_LANES) {
+        const int64_t j = etc_min_i64(i, last);
+        EtcTapWalk w = start;
+        EtcF max = etc_first_max(etc_loadu(from + j), etc_loadu(second + j));
+        max = etc_first_max(max, etc_loadu(third + j));
+        for (int64_t t = 3; t < count; t++) {
+            max = etc_first_max(max, etc_loadu(from + etc_walk_on(&w, walk->at) + j));
         }
+        etc_store(y + j, end - y - j, max);
     }
 }
 
-/* Computes what etc_max_row computes, without places, from rows of etc_max_across. */
-ETC_INLINE void etc_max_down(const float *rows, int64_t line, float *y, const EtcPool *g)
+/* The working memory of etc_max_alone. */
+typedef struct EtcMaxPlan {
+    EtcBorder border;
+    EtcTapWalk across, down;
+    int64_t row, maxima; /* floats of a copied row; from one row of maxima to the next */
+    int64_t band;        /* output rows that are computed at a time */
+    int is_over;         /* maxima lie over the rows that they are of; else behind the last row */
+} EtcMaxPlan;
+
+/* Plans; returns whether one output row fits. */
+ETC_INLINE int etc_max_plan(const EtcPool *g, EtcMaxPlan *p)
 {
-    const int64_t next = g->dh * g->sw * line;
-    for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
-        EtcF max = etc_loadu(rows + ox);
-        for (int64_t ky = 1; ky < g->kh; ky++) {
-            max = etc_first_max(max, etc_loadu(rows + (ky * next) + ox));
+    const int64_t under = ((g->kh - 1) * g->dh) + 1, room = ETC_WORK_BYTES / 4;
+    const EtcTapWalk across = {g->sw, 0, 0, 0, g->dw / g->sw, g->dw % g->sw};
+    const EtcTapWalk down = {1, 0, 0, 0, 0, 0};
+    p->border = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
+    p->row = p->border.line * g->sw;
+    p->maxima = ((g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+    p->is_over = (under * (p->row + p->maxima)) > room;
+    const int64_t rows = room / (p->row + ((p->is_over != 0) ? 0 : p->maxima));
+    p->maxima = (p->is_over != 0) ? p->row : p->maxima;
+    p->band = etc_min_i64(((rows - under) / g->sh) + 1, g->oh);
+    p->across = across;
+    p->across.line = p->border.line;
+    p->across.at = (etc_steps_up(g->pw, g->sw) * g->sw) - g->pw;
+    p->down = down;
+    p->down.on = g->dh * p->maxima;
+    return rows >= under;
+}
+
+/* Computes all planes without places: the maxima of rows of windows, and of these the maxima of
+ * columns. */
+ETC_INLINE void etc_max_alone(const float *x, float *y, const EtcPool *g, const EtcMaxPlan *p,
+                              float *work)
+{
+    const float inf = __builtin_inff();
+    const int64_t first = etc_border_at(&p->border, -g->pw), more = (g->kh - 1) * g->dh;
+    const int64_t most = ((p->band - 1) * g->sh) + more + 1;
+    const int64_t width = ((g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
+    float *maxima = work + ((p->is_over != 0) ? 0 : (most * p->row));
+    etc_fill(work, most * p->row, -inf);
+    for (int64_t i = 0; i < g->planes; i++) {
+        float *to = y + (i * g->oh * g->ow), *end = to + (g->oh * g->ow);
+        for (int64_t oy = 0; oy < g->oh; oy += p->band) {
+            const int64_t n = etc_min_i64(p->band, g->oh - oy), rows = ((n - 1) * g->sh) + more + 1;
+            if ((p->is_over != 0) && ((i + oy) > 0)) {
+                etc_fill(work, most * p->row, -inf);
+            }
+            etc_border_copy(&p->border, x + (i * g->ih * g->iw), g->ih, g->iw, (oy * g->sh) - g->ph,
+                            rows, -inf, p->band < g->oh, work);
+            for (int64_t r = 0; r < rows; r++) {
+                float *row = maxima + (r * p->maxima);
+                etc_max_taps(work + first + (r * p->row), &p->across, g->kw, row, width, row + width);
+            }
+            for (int64_t r = 0; r < n; r++) {
+                etc_max_taps(maxima + (r * g->sh * p->maxima), &p->down, g->kh, to, g->ow, end);
+                to += g->ow;
+            }
         }
-        etc_store(y + ox, g->ow - ox, max);
     }
 }
 
@@ -147,8 +223,12 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
                          ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
-    const int is_alone = (ETC_MAX_ALONE != 0) && (where == NULL);
     float *rows = (float *)work;
+    EtcMaxPlan plan;
+    if ((ETC_MAX_ALONE != 0) && (ETC_POOL_ROWS != 0) && (where == NULL) && etc_max_plan(g, &plan)) {
+        etc_max_alone(x, y, g, &plan, rows);
+        return;
+    }
     for (int64_t p = 0; p < g->planes; p++) {
         const float *plane = x + (p * g->ih * g->iw);
         if (!has_room) {
@@ -163,15 +243,8 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
                                 ((n - 1) * g->sh) + under, g->sw, g->pw, -__builtin_inff(), line,
                                 rows);
             }
-            if ((i == 0) && is_alone) {
-                etc_max_across(rows, ((n - 1) * g->sh) + under, line, g);
-            }
-            const float *from = rows + (i * g->sh * g->sw * line);
-            if (is_alone) {
-                etc_max_down(from, line, y + at, g);
-            } else {
-                etc_max_row(from, oy, line, y + at, (where != NULL) ? (where + at) : NULL, g);
-            }
+            etc_max_row(rows + (i * g->sh * g->sw * line), oy, line, y + at,
+                        (where != NULL) ? (where + at) : NULL, g);
         }
     }
 }
