@@ -229,6 +229,16 @@ static void put_points(Function *f, const Points *p, const char *const name[2], 
         p->y_is_signed ? "0" : "0x80808080u");
 }
 
+/* Prints a call that clamps the bytes of y and flips their signs, if either is necessary. */
+static void put_finish(Function *f, const Points *p, const Value *y)
+{
+    if (p->lo == -128 && p->hi == 127 && p->y_is_signed)
+        return;
+    put(&f->body, "    etc_mcu_finish(%s, (int32_t)(", f->name_of[y->index]);
+    function_dim(f, c_dims_product(f->e, y->type.dim, y->type.rank));
+    put(&f->body, "), &q);\n");
+}
+
 /* -- nodes ----------------------------------------------------------------------------------- */
 
 static void use_work(Function *f, int64_t bytes)
@@ -296,6 +306,7 @@ static void put_images(Function *f, const Points *p, const Plan *plan)
     put(&f->body, "    %s(%s, %s, %s, &g, &%s, work);\n", plan->core, from, weights, to,
         is_part ? "part" : "q");
     put(&f->body, parts > 1 ? "    }\n" : "");
+    put_finish(f, p, y);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -567,6 +578,7 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
     put(&f->body, "), %d, %d, %d, &q, work);\n", (int)p.channels, (int)p.terms, (int)k);
+    put_finish(f, &p, n->out[0]);
     use_work(f, k * set->line_bytes + 4);
     f->terms = type_bytes(x->type) == INT64_MAX ? 0 : (double)type_bytes(x->type);
     f->steps = f->terms / (double)p.terms * (double)(k * blocks_of(p.channels, 4) * 4);
@@ -603,6 +615,7 @@ bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
         (int)number(n, "by") * (1 << set->by_shift));
     put(&f->body, "    etc_mcu_matmul(%s, ", function_pointer(f, x));
     put(&f->body, "%s, %s, &g, &q, work);\n", function_pointer(f, w), f->name_of[y->index]);
+    put_finish(f, &p, y);
     use_work(f, 3 * 4 * channels + channels * wide + wide * set->line_bytes + 4);
     return true;
 }
@@ -642,6 +655,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
     put_points(f, &p, name, !p.x_is_signed);
     put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
         f->name_of[yv->index]);
+    put_finish(f, &p, yv);
     *done = true;
     return true;
 }
@@ -730,6 +744,8 @@ static void put_pair(Function *f, const Pair *s, const Value *y, const char *cor
     const char *a = function_pointer(f, s->x[0]), *b = function_pointer(f, s->x[1]);
     put(&f->body, "    %s(%s, %s, %s, %s, %s, %d, &q);\n", core, a, b, f->name_of[y->index], sizes,
         factors, bits);
+    if (!strcmp(core, "etc_mcu_sum")) /* the others clamp what they compute */
+        put_finish(f, &p, y);
 }
 
 static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
@@ -906,6 +922,7 @@ static bool emit_mcu_quantize(Function *f, const Graph *body, bool *done)
     put(&f->body, "), ");
     put_float(&f->body, (float)(1 / q.scale));
     put(&f->body, ", &q);\n");
+    put_finish(f, &p, y);
     return true;
 }
 

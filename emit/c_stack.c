@@ -44,6 +44,7 @@ static const struct {
     {"etc_mcu_adaptive_bytes", {64, 64, 64}},
     {"etc_mcu_depthwise", {336, 272, 240}},
     {"etc_mcu_dequantize", {64, 16, 16}},
+    {"etc_mcu_finish", {32, 24, 24}},
     {"etc_mcu_linear", {128, 128, 128}},
     {"etc_mcu_linear_bytes", {80, 64, 64}},
     {"etc_mcu_lookup", {16, 16, 16}},

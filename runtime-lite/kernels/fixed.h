@@ -88,18 +88,6 @@ ETC_INLINE int32_t etc_mcu_nearest(float v)
     return ((bits >> 31) != 0) ? -(int32_t)r : (int32_t)r;
 }
 
-/* Clamps n bytes of y to their range and flips their sign bits, if either is necessary. */
-ETC_OUTLINE void etc_mcu_finish(uint8_t *y, int32_t n, const EtcMcu *q)
-{
-    if ((q->lo == -128) && (q->hi == 127) && (q->y_flip == 0)) {
-        return;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        const int32_t v = (int8_t)y[i], least = (v < q->lo) ? q->lo : v;
-        y[i] = (uint8_t)((uint32_t)((least > q->hi) ? q->hi : least) ^ (q->y_flip & 0xff));
-    }
-}
-
 ETC_INLINE int32_t etc_min_i32(int32_t a, int32_t b)
 {
     return (a < b) ? a : b;
@@ -108,6 +96,17 @@ ETC_INLINE int32_t etc_min_i32(int32_t a, int32_t b)
 ETC_INLINE int32_t etc_max_i32(int32_t a, int32_t b)
 {
     return (a > b) ? a : b;
+}
+
+/* Clamps n bytes of y to their range and flips their sign bits.  Nodes whose kernel leaves this to
+ * them call it, if either is necessary. */
+ETC_OUTLINE void etc_mcu_finish(void *y, int32_t n, const EtcMcu *q)
+{
+    uint8_t *to = (uint8_t *)y;
+    for (const uint8_t *const end = to + n; to < end; to++) {
+        const int32_t v = etc_min_i32(etc_max_i32((int8_t)*to, q->lo), q->hi);
+        *to = (uint8_t)((uint32_t)v ^ (q->y_flip & 0xff));
+    }
 }
 
 /* Interpolates linearly in a table whose entries are 128 apart. */

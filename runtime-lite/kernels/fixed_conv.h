@@ -37,7 +37,6 @@ ETC_OUTLINE void etc_mcu_pointwise(const void *x, const int8_t *w, void *y, cons
 #endif
         etc_mcu_tiles(work, w, (int8_t *)y + p, n, g->k, g->oc, q);
     }
-    etc_mcu_finish((uint8_t *)y, n * g->oc, q);
 }
 
 /* The rows of x that windows of a row of y read, as a ring: row iy is in slot (iy + ph) % kh. */
@@ -222,7 +221,6 @@ ETC_OUTLINE void etc_mcu_windows(const void *x, const int8_t *w, void *y, const 
             }
         }
     }
-    etc_mcu_finish((uint8_t *)y, g->oc * g->oh * g->ow, q);
 }
 
 /* Copies the rows of a plane that a picture shows.  The picture is already filled with padding. */
@@ -267,7 +265,6 @@ ETC_OUTLINE void etc_mcu_depthwise(const void *x, const int8_t *w, void *y, cons
             to += plane;
         }
     }
-    etc_mcu_finish((uint8_t *)y, g->oc * plane, q);
 }
 
 /* Computes the maximum of each window of signed bytes.  Padding does not count.  work: a row of
@@ -298,7 +295,8 @@ ETC_OUTLINE void etc_mcu_max(const void *x, void *y, const EtcMcuConv *g, void *
     }
 }
 
-/* Computes y = (a * by[0] + b * by[1] + by[2]) >> fraction, clamped to y's range, for n bytes. */
+/* Computes y = (a * by[0] + b * by[1] + by[2]) >> fraction, clamped to a signed byte, for n
+ * bytes. */
 ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, const int32_t *by,
                              int32_t fraction, const EtcMcu *q)
 {
@@ -308,7 +306,7 @@ ETC_OUTLINE void etc_mcu_sum(const void *a, const void *b, void *y, int32_t n, c
     for (const int8_t *const end = x0 + n; x0 < end; x0++, x1++, to++) {
         *to = etc_mcu_clamp((from + (*x0 * by0) + (*x1 * by1)) >> fraction);
     }
-    etc_mcu_finish((uint8_t *)y, n, q);
+    (void)q; /* etc_mcu_sum_4 reads the range in it */
 }
 
 /* Computes y = ((a + by[0]) * (b + by[1]) * by[2] + by[3]) >> fraction, clamped to y's range, for n
@@ -497,7 +495,6 @@ ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, cons
             }
         }
     }
-    etc_mcu_finish((uint8_t *)y, g->ic * g->oh * g->ow, q);
 }
 
 #endif

@@ -826,7 +826,6 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
             to[m - rest + i] = some[i];
         }
     }
-    etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
 
 ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
@@ -863,7 +862,6 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
 #endif
-    etc_mcu_finish((uint8_t *)y, n, q);
 }
 
 ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,

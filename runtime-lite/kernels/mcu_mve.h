@@ -678,7 +678,6 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
         etc_mcu_run((const uint8_t *)x + (r * n_k), n_k, q->x_flip, (int8_t *)work);
         etc_mcu_outputs((const int8_t *)work, weights, k, m, q, to);
     }
-    etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
 
 ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
@@ -701,7 +700,6 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
 #endif
-    etc_mcu_finish((uint8_t *)y, n, q);
 }
 
 ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,

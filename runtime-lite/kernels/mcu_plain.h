@@ -342,7 +342,6 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
             }
         }
     }
-    etc_mcu_finish((uint8_t *)y, rows * m, q);
 }
 
 /* Returns x * by, where by is positive.  Where floats are computed by functions, results below 1/4
@@ -415,7 +414,6 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
         const int32_t v = etc_mcu_nearest_of(*x, inverse) + q->zero;
         *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
     }
-    etc_mcu_finish((uint8_t *)y, n, q);
 }
 
 /* Returns v * scale, where |v| is below 256.  The scale is positive, and not close to the ends of
