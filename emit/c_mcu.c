@@ -10,8 +10,9 @@
  * a multiple of `multiple`. */
 typedef struct Blocks {
     int64_t channels, terms, multiple;
-    int add;       /* it is added to each weight, modulo 256 */
-    bool is_pairs; /* weights are as etc_mcu_weight of mcu_dsp.h writes them */
+    int add; /* it is added to each weight, modulo 256 */
+    enum { IN_ORDER, EVEN_FIRST, PAIRS } order; /* EVEN_FIRST: terms 0, 2, 1, 3; PAIRS: as
+                                                   etc_mcu_weight of mcu_dsp.h writes them */
 } Blocks;
 
 struct McuSet {
@@ -27,14 +28,17 @@ struct McuSet {
     int64_t picture_bytes; /* about how many bytes a picture of a channel should have */
     bool counts_from_0; /* x is unsigned */
     bool has_strips;    /* it has strips of four rows, and etc_mcu_sum_4 */
-    bool holds_points;  /* a channel's weights are between its start and its factor */
+    bool holds_points;  /* a block of a convolution holds the starts and factors of its channels */
     int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0, 0}, {4, 1, 4, 128, 0}, 4, 1, 1, 0, 0, 1, 1024, 6144, true, false, false, 1},
-    {"mve", {2, 16, 16, 0, 0}, {4, 16, 16, 0, 0}, 4, 1, 1, 0, 0, 16, 2048, 2048, false, true, false, 0},
-    {"dsp", {1, 4, 4, 0, 0}, {4, 4, 4, 128, 1}, 8, 2, 2, 8, 4, 2, 1536, 6144, false, false, true, 1},
+    {"plain", {1, 1, 4, 0, IN_ORDER}, {4, 1, 4, 128, IN_ORDER},
+     4, 1, 1, 0, 0, 1, 1024, 6144, true, false, false, 1},
+    {"mve", {2, 16, 16, 0, IN_ORDER}, {4, 16, 16, 0, IN_ORDER},
+     4, 1, 1, 0, 0, 16, 2048, 2048, false, true, false, 0},
+    {"dsp", {1, 4, 4, 0, EVEN_FIRST}, {4, 4, 4, 128, PAIRS},
+     8, 2, 2, 8, 4, 2, 1536, 6144, false, false, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -136,15 +140,17 @@ static Window one_run(int64_t terms)
 static void put_weight_of(int8_t *to, const Blocks *b, int64_t channel, int64_t t, int weight)
 {
     int64_t at = channel * b->terms + t % b->terms;
-    if (b->is_pairs)
+    if (b->order == EVEN_FIRST)
+        at = t % 2 * 2 + t / 2 % 2;
+    if (b->order == PAIRS)
         at = channel / 2 * 8 + t % 2 * 4 + t % 4 / 2 * 2 + channel % 2;
-    int add = b->is_pairs && channel % 2 ? 0 : b->add;
+    int add = b->order == PAIRS && channel % 2 ? 0 : b->add;
     to[t / b->terms * b->channels * b->terms + at] = (int8_t)(uint8_t)(weight + add);
 }
 
 /* Makes an array of the weights in blocks, group by group, and returns its name.  The terms of a
- * channel are [terms / area][area] in the file, and are transposed.  If holds_points is set, a
- * block has one channel, whose start is before its weights and whose factor is after them.  Sets
+ * channel are [terms / area][area] in the file, and are transposed.  If holds_points is set, the
+ * starts of the channels of a block are before its weights, and their factors after them.  Sets
  * *bytes to the size of a group. */
 static const char *put_weights(Emit *e, const Points *p, const Blocks *b, const Window *w,
                                bool holds_points, int64_t *bytes)
@@ -153,22 +159,22 @@ static const char *put_weights(Emit *e, const Points *p, const Blocks *b, const 
     const int64_t area = w->rows * w->columns;
     const int64_t k = blocks_of(w->rows * w->row, b->multiple) * b->multiple;
     const int64_t each = p->channels / p->groups;
-    const int64_t before = holds_points ? 4 : 0, block = b->channels * k + 2 * before;
+    const int64_t points = holds_points ? 4 * b->channels : 0;
+    const int64_t block = points + b->channels * k + points;
     *bytes = blocks_of(each, b->channels) * block;
     assert(from && b->multiple % b->terms == 0 && p->terms % area == 0);
-    assert(!holds_points || b->channels == 1);
+    assert(b->order != EVEN_FIRST || b->channels == 1);
     int8_t *to = NEW(e->a, int8_t, p->groups * *bytes + 1);
     for (int64_t c = 0; c < p->channels; c++) {
+        const int64_t channel = c % each % b->channels;
         int8_t *at = to + c / each * *bytes + c % each / b->channels * block;
         if (holds_points) {
-            memcpy(at, &p->start[c], 4);
-            memcpy(at + 4 + k, &p->by[c], 4);
+            memcpy(at + 4 * channel, &p->start[c], 4);
+            memcpy(at + block - points + 4 * channel, &p->by[c], 4);
         }
         for (int64_t i = 0; i < p->terms; i++) {
             int64_t t = i % area / w->columns * w->row + i % w->columns * w->wide + i / area;
-            if (holds_points) /* terms 0, 2, 1, 3 */
-                t = t / 4 * 4 + t % 2 * 2 + t / 2 % 2;
-            put_weight_of(at + before, b, c % each % b->channels, t, *from++);
+            put_weight_of(at + points, b, channel, t, *from++);
         }
     }
     return made_array(e, wish_of(arg_value(p->n, "weight")), "blocks", ETC_I8,
@@ -562,22 +568,21 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
 {
     const McuSet *set = mcu_set_find(f->e->target->mcu);
     Points p;
-    const char *name[2];
+    const char *const name[2] = {"NULL", "NULL"};
     *done = false;
     if (!set || !read_points(f, n, &p) || (set->linear.add && p.terms > 32768) ||
         !make_points(f->e, &p, set))
         return true;
-    name_points(f->e, &p, name);
     const Value *x = arg_value(n, "input");
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
     put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
     int64_t bytes;
     const Window w = one_run(p.terms);
-    const char *weights = put_weights(f->e, &p, &set->linear, &w, false, &bytes);
+    const char *weights = put_weights(f->e, &p, &set->linear, &w, true, &bytes);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
-    put(&f->body, "), %d, %d, %d, &q, work);\n", (int)p.channels, (int)p.terms, (int)k);
+    put(&f->body, "), %d, %d, &q, work);\n", (int)p.channels, (int)p.terms);
     put_finish(f, &p, n->out[0]);
     use_work(f, k * set->line_bytes + 4);
     f->terms = type_bytes(x->type) == INT64_MAX ? 0 : (double)type_bytes(x->type);
@@ -616,7 +621,7 @@ bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
     put(&f->body, "    etc_mcu_matmul(%s, ", function_pointer(f, x));
     put(&f->body, "%s, %s, &g, &q, work);\n", function_pointer(f, w), f->name_of[y->index]);
     put_finish(f, &p, y);
-    use_work(f, 3 * 4 * channels + channels * wide + wide * set->line_bytes + 4);
+    use_work(f, 4 * channels + channels * (8 + wide) + wide * set->line_bytes + 4);
     return true;
 }
 

@@ -31,9 +31,9 @@
  *   etc_mcu_runs                  converts runs of bytes of x to numbers
  *   etc_mcu_plane                 computes a channel of a depthwise convolution
  *   ETC_MCU_TAPS                  the bytes of EtcMcuBand.taps
- *   ETC_MCU_TERMS                 the terms of a block of a linear layer's weights, which has four
- *                                 channels
- *   etc_mcu_weight                writes a weight to such a block
+ *   ETC_MCU_TERMS                 so many terms of four channels are next to each other in the
+ *                                 weights of a linear layer
+ *   etc_mcu_weight                writes a weight to such terms
  *   etc_mcu_linear                computes a linear layer
  *   etc_mcu_larger                keeps the larger of each pair of bytes of two rows
  *   etc_mcu_total                 adds up a run of bytes
@@ -47,7 +47,8 @@
 #include "runtime-lite/kernels/core.h"
 
 typedef struct EtcMcu {
-    const int32_t *start, *by; /* for each channel: the initial sum, the factor as above */
+    const int32_t *start, *by; /* for each channel: the initial sum, the factor as above; NULL if
+                                  they are between the weights */
     int32_t zero, lo, hi;      /* y's zero point and range, for signed bytes */
     uint32_t x_flip, y_flip;   /* 0, or 0x80808080 to flip the sign bits of the bytes */
 } EtcMcu;
@@ -86,6 +87,18 @@ ETC_INLINE int32_t etc_mcu_nearest(float v)
         r += ((part + (r & 1)) > 0x80000000u) ? 1u : 0u;
     }
     return ((bits >> 31) != 0) ? -(int32_t)r : (int32_t)r;
+}
+
+/* The bytes of a block of a linear layer's weights: the starts of four channels, their weights of k
+ * terms and zeros, their factors. */
+#define ETC_MCU_BLOCK(k) ((4 * (k)) + 32)
+
+/* Returns the number at an address that is a multiple of 4. */
+ETC_INLINE int32_t etc_mcu_number(const int8_t *p)
+{
+    int32_t v;
+    __builtin_memcpy(&v, __builtin_assume_aligned(p, 4), 4);
+    return v;
 }
 
 ETC_INLINE int32_t etc_min_i32(int32_t a, int32_t b)

@@ -421,13 +421,13 @@ typedef struct EtcMcuMatmul {
     int32_t by;               /* the factor of fixed.h */
 } EtcMcuMatmul;
 
-/* Packs w at `to` as the weights of a linear layer.  Sets start to the initial sum of each
- * column. */
+/* Packs w at `to` as the weights of a linear layer, without the starts.  Sets start to the initial
+ * sum of each column. */
 ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_t *start, int8_t *to)
 {
     for (int32_t c = 0; c < g->n; c++, w += g->next) {
         const uint8_t *from = w;
-        int8_t *block = to + (c / 4 * 4 * g->wide);
+        int8_t *block = to + (c / 4 * ETC_MCU_BLOCK(g->wide)) + 16;
         int32_t sum = 0;
         for (int32_t left = g->k; left > 0; left -= ETC_MCU_TERMS, block += 4 * ETC_MCU_TERMS) {
             const int32_t n = etc_min_i32(left, ETC_MCU_TERMS);
@@ -437,26 +437,23 @@ ETC_OUTLINE void etc_mcu_weights(const uint8_t *w, const EtcMcuMatmul *g, int32_
                 etc_mcu_weight(block, c % 4, t, v);
             }
         }
+        ((int32_t *)(void *)block)[c % 4] = g->by;
         start[c] = ((g->k * g->w_zero) - sum) * g->x_zero;
     }
 }
 
-/* Computes y[m][n] = x[m][k] * w[k][n] for each batch, as a linear layer whose weights are w.  If w
- * has a zero point, the initial sums also depend on the sum of the row of x.  work: three int32 and
- * g->wide bytes of weights for each column, with the columns rounded up to a multiple of four, and
- * the working memory of etc_mcu_linear. */
+/* Computes y[m][n] = x[m][k] * w[k][n] for each batch, as a linear layer whose weights are w.  If
+ * w has a zero point, the initial sums also depend on the sum of the row of x.  work: an int32 for
+ * each column, with the columns rounded up to a multiple of four, the blocks of weights, and the
+ * working memory of etc_mcu_linear. */
 ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const EtcMcuMatmul *g,
                                 const EtcMcu *q, void *work)
 {
     const uint8_t *row = (const uint8_t *)x, *matrix = (const uint8_t *)w;
-    const int32_t n = ((g->n + 3) / 4) * 4, bytes = n * g->wide;
-    int32_t *by = (int32_t *)work, *base = by + n, *start = base + n;
-    int8_t *weights = (int8_t *)(start + n), *to = (int8_t *)y;
-    const EtcMcu p = {start, by, q->zero, q->lo, q->hi, q->x_flip, q->y_flip};
-    __builtin_memset(work, 0, (size_t)((12 * n) + bytes));
-    for (int32_t c = 0; c < g->n; c++) {
-        by[c] = g->by;
-    }
+    const int32_t n = (g->n + 3) / 4, block = ETC_MCU_BLOCK(g->wide), bytes = n * block;
+    int32_t *base = (int32_t *)work;
+    int8_t *weights = (int8_t *)(base + (4 * n)), *to = (int8_t *)y;
+    __builtin_memset(weights, 0, (size_t)bytes);
     for (int32_t b = 0; b < g->batches; b++, matrix += g->k * g->n) {
         const int32_t rows = (g->w_zero == 0) ? g->m : 1;
         etc_mcu_weights(matrix, g, base, weights);
@@ -467,9 +464,10 @@ ETC_OUTLINE void etc_mcu_matmul(const void *x, const void *w, void *y, const Etc
                 sum += (ETC_MCU_FROM_0 != 0) ? (int32_t)v : (int32_t)(int8_t)(uint8_t)v;
             }
             for (int32_t c = 0; c < g->n; c++) {
-                start[c] = base[c] - (sum * g->w_zero);
+                int32_t *start = (int32_t *)(void *)(weights + (c / 4 * block));
+                start[c % 4] = base[c] - (sum * g->w_zero);
             }
-            etc_mcu_linear(row, weights, to, rows, g->n, g->k, g->wide, &p, weights + bytes);
+            etc_mcu_linear(row, weights, to, rows, g->n, g->k, q, weights + bytes);
         }
     }
 }

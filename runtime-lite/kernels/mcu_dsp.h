@@ -2,10 +2,10 @@
  *
  * Weights of a convolution are stored as [channels][k / 4][4], with terms 0, 2, 1, 3 in this order,
  * so that SXTB16 makes pairs of terms of them.  A channel's start is before them and its factor
- * behind them.  A panel is [k / 2][4 pixels][2 numbers of 16 bits].  Weights of a linear layer are
- * [channels / 4][k / 4][2 pairs of channels][terms 0, 2, 1, 3][2 channels], with 128 added to those
- * of the first channel of a pair; zeros stand in the place of channels that are missing.  Inner
- * steps are assembly, because gcc 12 hoists loads and then spills registers. */
+ * behind them.  A panel is [k / 2][4 pixels][2 numbers of 16 bits].  The weights in a block of a
+ * linear layer are [k / 4][2 pairs of channels][terms 0, 2, 1, 3][2 channels], with 128 added to
+ * those of the first channel of a pair; zeros stand in the place of channels that are missing.
+ * Inner steps are assembly, because gcc 12 hoists loads and then spills registers. */
 #ifndef ETC_MCU_DSP_H
 #define ETC_MCU_DSP_H
 
@@ -706,12 +706,9 @@ ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int
 
 /* A row of a linear layer, as the code of its loop reads it. */
 typedef struct EtcMcuLine {
-    const int32_t *start; /* of the next four outputs */
-    int32_t turn;         /* 128 times the sum of the row */
+    int32_t turn; /* 128 times the sum of the row */
     const uint32_t *x;
-    int32_t k;
-    const int32_t *by;
-    int32_t zero;
+    int32_t k, zero;
     const int8_t *end; /* of the outputs */
 } EtcMcuLine;
 
@@ -724,7 +721,7 @@ typedef struct EtcMcuLine {
     ETC_MCU_BOTH(a, u, s0, s1) ETC_MCU_BOTH(b, v, s0, s1) "ldrd %[u], %[v], [%[w], #-8]\n\t"    \
     ETC_MCU_BOTH(a, u, s2, s3) ETC_MCU_BOTH(b, v, s2, s3)
 #define ETC_MCU_TWO(s, t)                                                                        \
-    "ldrd %[a], %[b], [%[u]], #8\n\tsmmlar %[" #s "], %[" #s "], %[a], %[x]\n\t"          \
+    "ldrd %[a], %[b], [%[w]], #8\n\tsmmlar %[" #s "], %[" #s "], %[a], %[x]\n\t"          \
     "smmlar %[" #t "], %[" #t "], %[b], %[x]\n\tssat %[" #s "], #8, %[" #s "]\n\t"                \
     "ssat %[" #t "], #8, %[" #t "]\n\tstrb %[" #s "], [%[to]], #1\n\tstrb %[" #t "], [%[to]], #1\n\t"
 #endif
@@ -735,28 +732,31 @@ typedef struct EtcMcuLine {
  * bits, two weights are the second one times 256 plus the first one.  So a word adds two terms of
  * both to one sum, from which the sum of the second output is subtracted at the end; all is modulo
  * 2^32.  The loop over two steps is entered at the second one if the number of steps is odd. */
-ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, EtcMcuLine *p, int8_t *to)
+ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, const EtcMcuLine *p, int8_t *to)
 {
 #if defined(ETC_MCU_WIDE_STEP)
     int32_t s0, s1, s2, s3, n;
     uint32_t u, v, a, b, x;
     __asm__ volatile(
-        "1: ldr %[u], [%[p]]\n\tldrd %[v], %[x], [%[p], #4]\n\tldr %[n], [%[p], #12]\n\t"
-        "ldrd %[s0], %[s1], [%[u]], #8\n\tldrd %[s2], %[s3], [%[u]], #8\n\tstr %[u], [%[p]]\n\t"
+        "1: ldrd %[v], %[x], [%[p]]\n\tldr %[n], [%[p], #8]\n\t"
+        "ldrd %[s0], %[s1], [%[w]], #8\n\tldrd %[s2], %[s3], [%[w]], #8\n\t"
         "sub %[s0], %[v]\n\tsub %[s2], %[v]\n\tlsls %[v], %[n], #29\n\t"
         "add %[s0], %[s0], %[s1], lsl #8\n\tadd %[s2], %[s2], %[s3], lsl #8\n\tbmi 3f\n"
         "2: " ETC_MCU_DOTS "\n3: " ETC_MCU_DOTS "subs %[n], #8\n\tbgt 2b\n\t"
         "sub %[s0], %[s0], %[s1], lsl #8\n\tsub %[s2], %[s2], %[s3], lsl #8\n\t"
-        "ldrd %[u], %[x], [%[p], #16]\n\t" ETC_MCU_TWO(s0, s1) ETC_MCU_TWO(s2, s3)
-        "str %[u], [%[p], #16]\n\tldr %[v], [%[p], #24]\n\tcmp %[to], %[v]\n\tblo 1b\n"
+        "ldr %[x], [%[p], #12]\n\t" ETC_MCU_TWO(s0, s1) ETC_MCU_TWO(s2, s3)
+        "ldr %[v], [%[p], #16]\n\tcmp %[to], %[v]\n\tblo 1b\n"
         : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [w] "+r"(w),
           [to] "+r"(to), [x] "=&r"(x), [n] "=&r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a),
           [b] "=&r"(b)
         : [p] "r"(p)
         : "cc", "memory");
 #else
-    for (; to < p->end; p->start += 4, p->by += 4, to += 4) {
-        int32_t s[4] = {p->start[0] - p->turn, p->start[1], p->start[2] - p->turn, p->start[3]};
+    for (; to < p->end; to += 4, w += 16) {
+        int32_t s[4];
+        for (int i = 0; i < 4; i++, w += 4) {
+            s[i] = etc_mcu_number(w) - (((i % 2) == 0) ? p->turn : 0);
+        }
         const int16_t *x = (const int16_t *)(const void *)p->x;
         for (const int8_t *const end = w + (4 * p->k); w < end; x += 4) {
             for (int i = 0; i < 16; i += 2, w += 2) {
@@ -766,7 +766,7 @@ ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, EtcMcuLine *p, int8_t 
             }
         }
         for (int i = 0; i < 4; i++) {
-            to[i] = etc_mcu_put(s[i], p->by[i], p->zero);
+            to[i] = etc_mcu_put(s[i], etc_mcu_number(w + (4 * i)), p->zero);
         }
     }
 #endif
@@ -797,17 +797,17 @@ ETC_INLINE int32_t etc_mcu_line(const uint8_t *x, int32_t n, uint32_t flip, uint
     return sum;
 }
 
-/* Computes a linear layer from x[rows][n_k] to y[rows][m].  k is n_k, rounded up to a multiple of
- * 4.  work: 2 * k bytes.  The last outputs, if they are fewer than four, go by way of `some`. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  work: two bytes for each term of a row,
+ * up to a multiple of 4.  The last outputs, if they are fewer than four, go by way of `some`. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
-                                int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
+                                int32_t m, int32_t n_k, const EtcMcu *q, void *work)
 {
     const uint8_t *from = (const uint8_t *)x;
     int8_t *to = (int8_t *)y;
     const int32_t rest = m % 4;
     for (int32_t r = 0; r < rows; r++, from += n_k, to += m) {
         const int32_t sum = etc_mcu_line(from, n_k, q->x_flip, (uint32_t *)work);
-        EtcMcuLine line = {q->start, 128 * sum, (uint32_t *)work, k, q->by, q->zero, to + m - rest};
+        EtcMcuLine line = {128 * sum, (uint32_t *)work, (n_k + 3) / 4 * 4, q->zero, to + m - rest};
         const int8_t *w = weights;
         int8_t some[4], *at = to;
         if (m < 4) {

@@ -1,7 +1,7 @@
 /* mcu_mve.h -- Cortex-M55, which has instructions that add sixteen products of bytes.
  *
- * Weights of a convolution are stored as [channels / 2][k / 16][2][16], and those of a linear
- * layer as [channels / 4][k / 16][4][16].  A panel is [k / 16][4 pixels][16].  Loops over terms
+ * Weights of a convolution are stored as [channels / 2][k / 16][2][16], and those in a block of a
+ * linear layer as [k / 16][4][16].  A panel is [k / 16][4 pixels][16].  Loops over terms
  * are assembly, because gcc 12 spills their sums.  The terms of a convolution are in the order
  * of an image whose pixels hold all channels.  Each row of x is converted once to a row of such
  * an image; then a row of a window is a run of bytes.  A depthwise convolution converts four
@@ -634,44 +634,45 @@ ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int
 ETC_INLINE void etc_mcu_outputs(const int8_t *x, const int8_t *w, int32_t k, int32_t m,
                                 const EtcMcu *q, int8_t *to)
 {
-    const int32_t *start = q->start, *by = q->by;
 #if defined(ETC_MCU_WIDE_STEP)
     const int32x4_t zero = vdupq_n_s32(q->zero);
     int32_t s0, s1, s2, s3;
     __asm__ volatile(
-        "1: ldrd %[s0], %[s1], [%[start]], #16\n\t"
-        "ldrd %[s2], %[s3], [%[start], #-8]\n\tdls lr, %[n]\n"
+        "1: ldrd %[s0], %[s1], [%[w]], #16\n\t"
+        "ldrd %[s2], %[s3], [%[w], #-8]\n\tdls lr, %[n]\n"
         "2: vldrb.8 q0, [%[x]], #16\n\t"
         "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], q0, q1\n\t"
         "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], q0, q2\n\t"
         "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], q0, q3\n\t"
         "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], q0, q1\n\tle lr, 2b\n\t"
         "vmov q0[2], q0[0], %[s0], %[s2]\n\tvmov q0[3], q0[1], %[s1], %[s3]\n\t"
-        "vldrw.32 q1, [%[by]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
+        "vldrw.32 q1, [%[w]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
         "vadd.i32 q0, q0, %q[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
         "vctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]], #4\n\t"
         "sub %[x], %[x], %[n], lsl #4\n\tsubs %[left], #4\n\tbgt 1b\n"
-        : [w] "+r"(w), [x] "+r"(x), [start] "+r"(start), [by] "+r"(by), [to] "+l"(to),
-          [s0] "=&Te"(s0), [s1] "=&Te"(s1), [s2] "=&Te"(s2), [s3] "=&Te"(s3), [left] "+r"(m)
+        : [w] "+&r"(w), [x] "+&r"(x), [to] "+&l"(to), [s0] "=&Te"(s0), [s1] "=&Te"(s1),
+          [s2] "=&Te"(s2), [s3] "=&Te"(s3), [left] "+&r"(m)
         : [n] "r"(k / 16), [zero] "t"(zero)
         : "q0", "q1", "q2", "q3", "lr", "cc", "memory");
 #else
     for (int32_t c = 0; c < m; c++) {
-        const int8_t *row = w + ((c / 4) * 4 * k) + ((c % 4) * 16);
-        int32_t sum = start[c];
+        const int8_t *start = w + (c / 4 * ETC_MCU_BLOCK(k)) + (c % 4 * 4);
+        const int8_t *row = w + (c / 4 * ETC_MCU_BLOCK(k)) + 16 + (c % 4 * 16);
+        int32_t sum = etc_mcu_number(start);
         for (int32_t i = 0; i < k; i++) {
             sum += x[i] * row[((i / 16) * 64) + (i % 16)];
         }
-        to[c] = etc_mcu_put(sum, by[c], q->zero);
+        to[c] = etc_mcu_put(sum, etc_mcu_number(start + 16 + (4 * k)), q->zero);
     }
 #endif
 }
 
-/* Computes a linear layer from x[rows][n_k] to y[rows][m].  k is a multiple of 16.  work: k
- * bytes. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  work: n_k bytes, up to a multiple of
+ * 16. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
-                                int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
+                                int32_t m, int32_t n_k, const EtcMcu *q, void *work)
 {
+    const int32_t k = (n_k + 15) / 16 * 16;
     int8_t *to = (int8_t *)y;
     __builtin_memset((uint8_t *)work + k - 16, 0, 16);
     for (int32_t r = 0; r < rows; r++, to += m) {

@@ -2,7 +2,7 @@
  *
  * The bytes of x have no sign here, because a load of such a byte takes an offset; `start`
  * corrects the sums for that.  Weights of a convolution are stored as [channels][k], and those
- * of a linear layer as [channels / 4][k][4] with 128 added to each.  A panel is [k][4 pixels]. */
+ * in a block of a linear layer as [k][4] with 128 added to each.  A panel is [k][4 pixels]. */
 #ifndef ETC_MCU_PLAIN_H
 #define ETC_MCU_PLAIN_H
 
@@ -270,10 +270,9 @@ ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int
     block[channel + (4 * term)] = (int8_t)(uint8_t)(v + 128);
 }
 
-/* Writes the sums of four outputs to s.  Returns the end of their weights, to which 128 was added.
- * n_k is a multiple of 4.  It enters a loop over eight terms in its middle if n_k is none of 8. */
-ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k,
-                                        int32_t s[4])
+/* Writes the sums of four outputs to s.  128 was added to their weights.  n_k is a multiple of 4.
+ * It enters a loop over eight terms in its middle if n_k is none of 8. */
+ETC_INLINE void etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k, int32_t s[4])
 {
     const uint8_t *const end = x + n_k;
     int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -304,7 +303,6 @@ ETC_INLINE const uint8_t *etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32
     s[1] = s1;
     s[2] = s2;
     s[3] = s3;
-    return w;
 }
 
 /* Returns s plus the sum of n bytes, whose sign bits are flipped if flip is set. */
@@ -316,16 +314,18 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
     return s;
 }
 
-/* Computes a linear layer from x[rows][n_k] to y[rows][m].  k, the terms with the zeros behind
- * them, is a multiple of 4 and at most 32768.  work: k bytes. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  n_k is at most 32768.  work: n_k bytes,
+ * up to a multiple of 4. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
-                                int32_t m, int32_t n_k, int32_t k, const EtcMcu *q, void *work)
+                                int32_t m, int32_t n_k, const EtcMcu *q, void *work)
 {
+    const int32_t k = (n_k + 3) / 4 * 4;
     uint8_t *line = (uint8_t *)work;
     int8_t *to = (int8_t *)y;
     __builtin_memset(line + n_k, 0, (size_t)(k - n_k));
     for (int32_t r = 0; r < rows; r++) {
-        const uint8_t *from = (const uint8_t *)x + (r * n_k), *w = (const uint8_t *)weights;
+        const uint8_t *from = (const uint8_t *)x + (r * n_k);
+        const int8_t *start = weights;
         int32_t sum = 0;
         for (int32_t i = 0; i < n_k; i++) {
             line[i] = (uint8_t)(from[i] ^ q->x_flip);
@@ -334,12 +334,13 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
         sum *= 128;
         for (int32_t c = 0; c < m; c += 4) {
             int32_t s[4];
-            const int32_t *start = q->start + c, *by = q->by + c;
-            const int8_t *const end = to + etc_min_i32(4, m - c);
-            w = etc_mcu_dots(line, w, k, s);
-            for (const int32_t *at = s; to < end; at++) {
-                *to++ = etc_mcu_put(*at - sum + *start++, *by++, q->zero);
+            const int8_t *by = start + 16 + (4 * k), *const end = to + etc_min_i32(4, m - c);
+            etc_mcu_dots(line, (const uint8_t *)start + 16, k, s);
+            for (const int32_t *at = s; to < end; at++, start += 4, by += 4) {
+                const int32_t v = *at - sum + etc_mcu_number(start);
+                *to++ = etc_mcu_put(v, etc_mcu_number(by), q->zero);
             }
+            start = by;
         }
     }
 }
