@@ -706,58 +706,62 @@ ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int
 
 /* A row of a linear layer, as the code of its loop reads it. */
 typedef struct EtcMcuLine {
-    int32_t turn; /* 128 times the sum of the row */
     const uint32_t *x;
-    int32_t k, zero;
+    int32_t k, turn; /* the terms with their zeros; 128 times the sum of the row */
+    int32_t code;    /* where the first step is in the code, from the loop on, and 1 for Thumb */
+    int32_t zero;
+    int8_t *to;        /* the next outputs */
     const int8_t *end; /* of the outputs */
 } EtcMcuLine;
 
 #if defined(ETC_MCU_WIDE_STEP)
 #define ETC_MCU_BOTH(x, w, s, t)                                                                 \
-    "smlad %[" #s "], %[" #x "], %[" #w "], %[" #s "]\n\tsxtb16 %[" #w "], %[" #w "], ror #8\n\t"  \
-    "smlad %[" #t "], %[" #x "], %[" #w "], %[" #t "]\n\t"
+    "smlad " s ", %[" x "], " w ", " s "\n\tsxtb16 " w ", " w ", ror #8\n\t"                       \
+    "smlad " t ", %[" x "], " w ", " t "\n\t"
 #define ETC_MCU_DOTS                                                                             \
-    "ldrd %[a], %[b], [%[x]], #8\n\tldrd %[u], %[v], [%[w]], #16\n\t"                            \
-    ETC_MCU_BOTH(a, u, s0, s1) ETC_MCU_BOTH(b, v, s0, s1) "ldrd %[u], %[v], [%[w], #-8]\n\t"    \
-    ETC_MCU_BOTH(a, u, s2, s3) ETC_MCU_BOTH(b, v, s2, s3)
-#define ETC_MCU_TWO(s, t)                                                                        \
-    "ldrd %[a], %[b], [%[w]], #8\n\tsmmlar %[" #s "], %[" #s "], %[a], %[x]\n\t"          \
-    "smmlar %[" #t "], %[" #t "], %[b], %[x]\n\tssat %[" #s "], #8, %[" #s "]\n\t"                \
-    "ssat %[" #t "], #8, %[" #t "]\n\tstrb %[" #s "], [%[to]], #1\n\tstrb %[" #t "], [%[to]], #1\n\t"
+    "ldrd %[a], %[b], [%[x]], #8\n\tldm.w %[w]!, {r3, r4, r5, r6}\n\t"                          \
+    ETC_MCU_BOTH("a", "r3", "r8", "r9") ETC_MCU_BOTH("b", "r4", "r8", "r9")                       \
+    ETC_MCU_BOTH("a", "r5", "r10", "r11") ETC_MCU_BOTH("b", "r6", "r10", "r11")
+#define ETC_MCU_END_OF(s, w)                                                                     \
+    "smmlar " s ", " s ", " w ", %[a]\n\tssat " s ", #8, " s "\n\tstrb " s ", [%[b]], #1\n\t"
 #endif
 
-/* Computes outputs of a row, four at a time, until `to` is p->end.  Returns the end of their
+/* Computes outputs of a row, four at a time, until the next is p->end.  Returns the end of their
  * weights.
  * The weights of the first output of a pair are those that are stored, from 0 to 255.  Read as 16
  * bits, two weights are the second one times 256 plus the first one.  So a word adds two terms of
  * both to one sum, from which the sum of the second output is subtracted at the end; all is modulo
- * 2^32.  The loop over two steps is entered at the second one if the number of steps is odd. */
-ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, const EtcMcuLine *p, int8_t *to)
+ * 2^32.  A loop over four steps, of 56 bytes each, is entered so late that it ends with the last.
+ * The sums are in r8 to r11.  The stack holds *p. */
+ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, EtcMcuLine *p)
 {
 #if defined(ETC_MCU_WIDE_STEP)
-    int32_t s0, s1, s2, s3, n;
-    uint32_t u, v, a, b, x;
+    int32_t n;
+    uint32_t a, b;
+    const void *x = p;
     __asm__ volatile(
-        "1: ldrd %[v], %[x], [%[p]]\n\tldr %[n], [%[p], #8]\n\t"
-        "ldrd %[s0], %[s1], [%[w]], #8\n\tldrd %[s2], %[s3], [%[w]], #8\n\t"
-        "sub %[s0], %[v]\n\tsub %[s2], %[v]\n\tlsls %[v], %[n], #29\n\t"
-        "add %[s0], %[s0], %[s1], lsl #8\n\tadd %[s2], %[s2], %[s3], lsl #8\n\tbmi 3f\n"
-        "2: " ETC_MCU_DOTS "\n3: " ETC_MCU_DOTS "subs %[n], #8\n\tbgt 2b\n\t"
-        "sub %[s0], %[s0], %[s1], lsl #8\n\tsub %[s2], %[s2], %[s3], lsl #8\n\t"
-        "ldr %[x], [%[p], #12]\n\t" ETC_MCU_TWO(s0, s1) ETC_MCU_TWO(s2, s3)
-        "ldr %[v], [%[p], #16]\n\tcmp %[to], %[v]\n\tblo 1b\n"
-        : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [w] "+r"(w),
-          [to] "+r"(to), [x] "=&r"(x), [n] "=&r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a),
-          [b] "=&r"(b)
-        : [p] "r"(p)
-        : "cc", "memory");
+        ".p2align 2\n\t" /* ADR needs it */
+        "ldm %[x], {r3, r4, r5, r6, r8, r9, r10}\n\tadr %[a], 2f\n\tadd r6, %[a]\n\t"
+        "push {r3, r4, r5, r6, r8, r9, r10}\n"
+        "1: ldm %[w]!, {r8, r9, r10, r11}\n\tldrd %[x], %[n], [sp]\n\tldr %[a], [sp, #8]\n\t"
+        "sub r8, %[a]\n\tsub r10, %[a]\n\tadd r8, r8, r9, lsl #8\n\t"
+        "add r10, r10, r11, lsl #8\n\tldr pc, [sp, #12]\n"
+        "2: " ETC_MCU_DOTS ETC_MCU_DOTS ETC_MCU_DOTS ETC_MCU_DOTS "subs %[n], #16\n\tbgt 2b\n\t"
+        "sub r8, r8, r9, lsl #8\n\tsub r10, r10, r11, lsl #8\n\t"
+        "ldm %[w]!, {r3, r4, r5, r6}\n\tldrd %[a], %[b], [sp, #16]\n\t"
+        ETC_MCU_END_OF("r8", "r3") ETC_MCU_END_OF("r9", "r4") ETC_MCU_END_OF("r10", "r5")
+        ETC_MCU_END_OF("r11", "r6")
+        "ldr %[n], [sp, #24]\n\tstr %[b], [sp, #20]\n\tcmp %[b], %[n]\n\tblo 1b\n\tadd sp, #28\n"
+        : [w] "+r"(w), [x] "+r"(x), [n] "=&r"(n), [a] "=&r"(a), [b] "=&r"(b)
+        :
+        : "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
 #else
-    for (; to < p->end; to += 4, w += 16) {
+    for (; p->to < p->end; p->to += 4, w += 16) {
         int32_t s[4];
+        const int16_t *x = (const int16_t *)(const void *)p->x;
         for (int i = 0; i < 4; i++, w += 4) {
             s[i] = etc_mcu_number(w) - (((i % 2) == 0) ? p->turn : 0);
         }
-        const int16_t *x = (const int16_t *)(const void *)p->x;
         for (const int8_t *const end = w + (4 * p->k); w < end; x += 4) {
             for (int i = 0; i < 16; i += 2, w += 2) {
                 const int at = i / 8 * 2;
@@ -766,7 +770,7 @@ ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, const EtcMcuLine *p, i
             }
         }
         for (int i = 0; i < 4; i++) {
-            to[i] = etc_mcu_put(s[i], etc_mcu_number(w + (4 * i)), p->zero);
+            p->to[i] = etc_mcu_put(s[i], etc_mcu_number(w + (4 * i)), p->zero);
         }
     }
 #endif
@@ -804,23 +808,22 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
 {
     const uint8_t *from = (const uint8_t *)x;
     int8_t *to = (int8_t *)y;
-    const int32_t rest = m % 4;
+    const int32_t rest = m % 4, k = (n_k + 3) / 4 * 4;
     for (int32_t r = 0; r < rows; r++, from += n_k, to += m) {
         const int32_t sum = etc_mcu_line(from, n_k, q->x_flip, (uint32_t *)work);
-        EtcMcuLine line = {128 * sum, (uint32_t *)work, (n_k + 3) / 4 * 4, q->zero, to + m - rest};
+        EtcMcuLine line = {(uint32_t *)work, k, 128 * sum, (56 * ((-k / 4) & 3)) + 1, q->zero, to,
+                           to + m - rest};
         const int8_t *w = weights;
-        int8_t some[4], *at = to;
-        if (m < 4) {
-            at = some;
-            line.end = some + 4;
-        }
-        for (;;) {
-            w = etc_mcu_outputs(w, &line, at);
-            if ((rest == 0) || (at == some)) {
+        int8_t some[4];
+        for (int32_t left = m;; left = rest) {
+            if (left < 4) {
+                line.to = some;
+                line.end = some + 4;
+            }
+            w = etc_mcu_outputs(w, &line);
+            if ((left < 4) || (rest == 0)) {
                 break;
             }
-            at = some;
-            line.end = some + 4;
         }
         for (int32_t i = 0; i < rest; i++) {
             to[m - rest + i] = some[i];
