@@ -630,54 +630,71 @@ ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int
     block[(channel * 16) + term] = (int8_t)v;
 }
 
-/* Computes m outputs of a linear layer from a row of k bytes, four at a time. */
-ETC_INLINE void etc_mcu_outputs(const int8_t *x, const int8_t *w, int32_t k, int32_t m,
-                                const EtcMcu *q, int8_t *to)
+#if defined(ETC_MCU_WIDE_STEP)
+#define ETC_MCU_BY(x)                                                                            \
+    "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], " x ", q1\n\t"                               \
+    "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], " x ", q2\n\t"                              \
+    "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], " x ", q3\n\t"                              \
+    "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], " x ", q1\n\t"
+#endif
+
+/* Computes m outputs of a linear layer from a row of n_k bytes, four at a time.  The last four
+ * steps of x stay in q4 to q7; a loop is for the steps before them.  If there are fewer, the code of
+ * the four steps, with 32 bytes for each, is entered at the first that there is. */
+ETC_INLINE void etc_mcu_outputs(const int8_t *x, const int8_t *w, int32_t n_k, int32_t m,
+                                int32_t zero, int8_t *to)
 {
 #if defined(ETC_MCU_WIDE_STEP)
-    const int32x4_t zero = vdupq_n_s32(q->zero);
-    int32_t s0, s1, s2, s3;
+    int32_t last = (n_k - 1) & ~15, s0 = n_k - last, s1, s2, s3, n = last >> 4;
+    const int8_t *e = x + last;
     __asm__ volatile(
-        "1: ldrd %[s0], %[s1], [%[w]], #16\n\t"
-        "ldrd %[s2], %[s3], [%[w], #-8]\n\tdls lr, %[n]\n"
-        "2: vldrb.8 q0, [%[x]], #16\n\t"
-        "vldrb.8 q1, [%[w]], #64\n\tvmladava.s8 %[s0], q0, q1\n\t"
-        "vldrb.8 q2, [%[w], #-48]\n\tvmladava.s8 %[s1], q0, q2\n\t"
-        "vldrb.8 q3, [%[w], #-32]\n\tvmladava.s8 %[s2], q0, q3\n\t"
-        "vldrb.8 q1, [%[w], #-16]\n\tvmladava.s8 %[s3], q0, q1\n\tle lr, 2b\n\t"
+        ".p2align 2\n\tvctp.8 %[s0]\n\tvpst\n\tvldrbt.8 q7, [%[e]]\n\t" /* ADR needs it */
+        "cmp %[n], #1\n\tblt 1f\n\tvldrb.8 q6, [%[e], #-16]\n\tbeq 1f\n\t"
+        "vldrb.8 q5, [%[e], #-32]\n\tcmp %[n], #2\n\tbeq 1f\n\tvldrb.8 q4, [%[e], #-48]\n"
+        "1: adr %[e], 5f\n\tsub %[e], %[e], %[n], lsl #5\n\tsubs %[n], #3\n\tit gt\n\t"
+        "adrgt %[e], 3f\n\torr %[e], #1\n"
+        "2: ldrd %[s0], %[s1], [%[w]], #16\n\tldrd %[s2], %[s3], [%[w], #-8]\n\tbx %[e]\n"
+        "3: dls lr, %[n]\n"
+        "4: vldrb.8 q0, [%[x]], #16\n\t" ETC_MCU_BY("q0") "le lr, 4b\n\t"
+        "sub %[x], %[x], %[n], lsl #4\n\t"
+        ETC_MCU_BY("q4") ETC_MCU_BY("q5") ETC_MCU_BY("q6") "\n5: " ETC_MCU_BY("q7")
         "vmov q0[2], q0[0], %[s0], %[s2]\n\tvmov q0[3], q0[1], %[s1], %[s3]\n\t"
-        "vldrw.32 q1, [%[w]], #16\n\tvqrdmulh.s32 q0, q0, q1\n\t"
-        "vadd.i32 q0, q0, %q[zero]\n\tvqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\t"
-        "vctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]], #4\n\t"
-        "sub %[x], %[x], %[n], lsl #4\n\tsubs %[left], #4\n\tbgt 1b\n"
-        : [w] "+&r"(w), [x] "+&r"(x), [to] "+&l"(to), [s0] "=&Te"(s0), [s1] "=&Te"(s1),
-          [s2] "=&Te"(s2), [s3] "=&Te"(s3), [left] "+&r"(m)
-        : [n] "r"(k / 16), [zero] "t"(zero)
-        : "q0", "q1", "q2", "q3", "lr", "cc", "memory");
+        "vldrw.32 q1, [%[w]], #16\n\tvqrdmlash.s32 q0, q1, %[zero]\n\t"
+        "vqmovnb.s32 q0, q0\n\tvqmovnb.s16 q0, q0\n\tsubs %[left], #4\n\tblt 6f\n\t"
+        "vstrb.32 q0, [%[to]], #4\n\tbgt 2b\n\tb 7f\n"
+        "6: adds %[left], #4\n\tvctp.32 %[left]\n\tvpst\n\tvstrbt.32 q0, [%[to]]\n7:\n"
+        : [w] "+&r"(w), [n] "+&r"(n), [x] "+&r"(x), [to] "+&l"(to), [e] "+&r"(e),
+          [s0] "+&Te"(s0), [s1] "=&Te"(s1), [s2] "=&Te"(s2), [s3] "=&Te"(s3), [left] "+&r"(m)
+        : [zero] "r"(zero)
+        : "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "lr", "cc", "memory");
 #else
     for (int32_t c = 0; c < m; c++) {
+        const int32_t k = (n_k + 15) / 16 * 16;
         const int8_t *start = w + (c / 4 * ETC_MCU_BLOCK(k)) + (c % 4 * 4);
         const int8_t *row = w + (c / 4 * ETC_MCU_BLOCK(k)) + 16 + (c % 4 * 16);
         int32_t sum = etc_mcu_number(start);
-        for (int32_t i = 0; i < k; i++) {
+        for (int32_t i = 0; i < n_k; i++) {
             sum += x[i] * row[((i / 16) * 64) + (i % 16)];
         }
-        to[c] = etc_mcu_put(sum, etc_mcu_number(start + 16 + (4 * k)), q->zero);
+        to[c] = etc_mcu_put(sum, etc_mcu_number(start + 16 + (4 * k)), zero);
     }
 #endif
 }
 
-/* Computes a linear layer from x[rows][n_k] to y[rows][m].  work: n_k bytes, up to a multiple of
- * 16. */
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  work: n_k bytes if signs of x are
+ * turned, else it is not used. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, const EtcMcu *q, void *work)
 {
-    const int32_t k = (n_k + 15) / 16 * 16;
+    const int8_t *from = (const int8_t *)x;
     int8_t *to = (int8_t *)y;
-    __builtin_memset((uint8_t *)work + k - 16, 0, 16);
-    for (int32_t r = 0; r < rows; r++, to += m) {
-        etc_mcu_run((const uint8_t *)x + (r * n_k), n_k, q->x_flip, (int8_t *)work);
-        etc_mcu_outputs((const int8_t *)work, weights, k, m, q, to);
+    for (int32_t r = 0; r < rows; r++, from += n_k, to += m) {
+        const int8_t *row = from;
+        if (q->x_flip != 0) {
+            etc_mcu_run((const uint8_t *)from, n_k, q->x_flip, (int8_t *)work);
+            row = (const int8_t *)work;
+        }
+        etc_mcu_outputs(row, weights, n_k, m, q->zero, to);
     }
 }
 
