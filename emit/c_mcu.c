@@ -27,7 +27,8 @@ struct McuSet {
     int64_t window_bytes;  /* about how many bytes the rows that windows read should have */
     int64_t picture_bytes; /* about how many bytes a picture of a channel should have */
     bool counts_from_0; /* x is unsigned */
-    bool has_strips;    /* it has strips of four rows, and etc_mcu_sum_4 */
+    bool has_strips;    /* it has strips of four rows, etc_mcu_sum_4, and linear layers that only
+                           copy x to turn its signs */
     bool holds_points;  /* a block of a convolution holds the starts and factors of its channels */
     int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
@@ -574,17 +575,20 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
         !make_points(f->e, &p, set))
         return true;
     const Value *x = arg_value(n, "input");
-    int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple;
-    put_points(f, &p, name, p.x_is_signed == set->counts_from_0);
-    int64_t bytes;
+    int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple, bytes;
+    const bool turns_x = p.x_is_signed == set->counts_from_0;
+    const bool copies_x = turns_x || !set->has_strips;
+    put_points(f, &p, name, turns_x);
     const Window w = one_run(p.terms);
     const char *weights = put_weights(f->e, &p, &set->linear, &w, true, &bytes);
     put(&f->body, "    etc_mcu_linear(%s, %s, %s, (int32_t)(", function_pointer(f, x), weights,
         f->name_of[n->out[0]->index]);
     function_dim(f, c_dims_product(f->e, x->type.dim, x->type.rank - 1));
-    put(&f->body, "), %d, %d, &q, work);\n", (int)p.channels, (int)p.terms);
+    put(&f->body, "), %d, %d, &q, %s);\n", (int)p.channels, (int)p.terms,
+        copies_x ? "work" : "NULL");
     put_finish(f, &p, n->out[0]);
-    use_work(f, k * set->line_bytes + 4);
+    if (copies_x)
+        use_work(f, k * set->line_bytes + 4);
     f->terms = type_bytes(x->type) == INT64_MAX ? 0 : (double)type_bytes(x->type);
     f->steps = f->terms / (double)p.terms * (double)(k * blocks_of(p.channels, 4) * 4);
     *done = true;
