@@ -34,7 +34,7 @@ struct McuSet {
 };
 
 static const McuSet mcu_set[] = {
-    {"plain", {1, 1, 4, 0, IN_ORDER}, {4, 1, 4, 128, IN_ORDER},
+    {"plain", {1, 1, 4, 0, IN_ORDER}, {4, 1, 1, 128, IN_ORDER},
      4, 1, 1, 0, 0, 1, 1024, 6144, true, false, false, 1},
     {"mve", {2, 16, 16, 0, IN_ORDER}, {4, 16, 16, 0, IN_ORDER},
      4, 1, 1, 0, 0, 16, 2048, 2048, false, true, false, 0},

@@ -24,21 +24,25 @@ ETC_INLINE EtcMcuPixel etc_mcu_byte(uint32_t v)
     return (uint8_t)v;
 }
 
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
+/* Scales `sum`; the last carry is the bit behind those that are kept. */
+#define ETC_MCU_SCALE(sum, by, low, by_low, part)                                                \
+    "uxth " low ", " sum "\n\tasrs " sum ", " sum ", #16\n\tuxth " by_low ", " by "\n\t"         \
+    "asrs " by ", " by ", #16\n\tmovs " part ", " low "\n\tmuls " part ", " by_low ", " part       \
+    "\n\tlsrs " part ", " part ", #16\n\tmuls " low ", " by ", " low "\n\tadds " part ", " part    \
+    ", " low "\n\tmuls " by_low ", " sum ", " by_low "\n\tmuls " sum ", " by ", " sum "\n\t"        \
+    "uxth " low ", " part "\n\tadds " by_low ", " by_low ", " low "\n\tlsrs " part ", " part       \
+    ", #16\n\tadds " sum ", " sum ", " part "\n\tasrs " by_low ", " by_low ", #16\n\t"             \
+    "adcs " sum ", " by_low "\n\t"
+#endif
+
 /* Returns sum * by / 2^32, rounded to the nearest integer, halves up.  If the CPU's products
  * have no more than 32 bits, it multiplies halves of 16 bits. */
 ETC_INLINE int32_t etc_mcu_scaled(int32_t sum, int32_t by)
 {
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FEATURE_SAT)
     int32_t low, by_low, part;
-    __asm__(".syntax unified\n"
-            "uxth %[low], %[sum]\n\tasrs %[sum], %[sum], #16\n\tuxth %[by_low], %[by]\n\t"
-            "asrs %[by], %[by], #16\n\tmovs %[part], %[low]\n\tmuls %[part], %[by_low], %[part]\n\t"
-            "lsrs %[part], %[part], #16\n\tmuls %[low], %[by], %[low]\n\t"
-            "adds %[part], %[part], %[low]\n\tmuls %[by_low], %[sum], %[by_low]\n\t"
-            "muls %[sum], %[by], %[sum]\n\tuxth %[low], %[part]\n\t"
-            "adds %[by_low], %[by_low], %[low]\n\tlsrs %[part], %[part], #16\n\t"
-            "adds %[sum], %[sum], %[part]\n\tasrs %[by_low], %[by_low], #16\n\t"
-            "adcs %[sum], %[by_low]\n" /* the carry is the bit behind those that are kept */
+    __asm__(".syntax unified\n" ETC_MCU_SCALE("%[sum]", "%[by]", "%[low]", "%[by_low]", "%[part]")
             : [sum] "+l"(sum), [by] "+l"(by), [low] "=&l"(low), [by_low] "=&l"(by_low),
               [part] "=&l"(part)
             :
@@ -132,9 +136,6 @@ ETC_INLINE void etc_mcu_copy(const EtcMcuPixel *from, int32_t n, EtcMcuPixel *to
 #define ETC_MCU_HIGH 1
 #define ETC_MCU_MAC(p, i, s) \
     "ldrb %[t], [%[" #p "], #" #i "]\n\tmuls %[t], %[v], %[t]\n\tadd %[" #s "], %[t]\n\t"
-#define ETC_MCU_TERM(i, a, b, c, d)                                                              \
-    "ldrb %[v], [%[x], #" #i "]\n\t" ETC_MCU_MAC(w, a, s0) ETC_MCU_MAC(w, b, s1)                 \
-        ETC_MCU_MAC(w, c, s2) ETC_MCU_MAC(w, d, s3)
 #define ETC_MCU_STEP(i, a, b, c, d)                                                              \
     "ldrb %[v], [%[w], #" #i "]\n\tsxtb %[v], %[v]\n\t" ETC_MCU_MAC(x, a, s0)                   \
         ETC_MCU_MAC(x, b, s1) ETC_MCU_MAC(x, c, s2) ETC_MCU_MAC(x, d, s3)
@@ -270,41 +271,6 @@ ETC_INLINE void etc_mcu_weight(int8_t *block, int32_t channel, int32_t term, int
     block[channel + (4 * term)] = (int8_t)(uint8_t)(v + 128);
 }
 
-/* Writes the sums of four outputs to s.  128 was added to their weights.  n_k is a multiple of 4.
- * It enters a loop over eight terms in its middle if n_k is none of 8. */
-ETC_INLINE void etc_mcu_dots(const uint8_t *x, const uint8_t *w, int32_t n_k, int32_t s[4])
-{
-    const uint8_t *const end = x + n_k;
-    int32_t s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#if defined(ETC_MCU_HIGH)
-    uint32_t t, v;
-    __asm__(".syntax unified\n"
-            "subs %[t], %[end], %[x]\n\tlsls %[t], %[t], #29\n\tbpl 1f\n\t"
-            "subs %[x], #4\n\tsubs %[w], #16\n\tb 2f\n"
-            "1: " ETC_MCU_TERM(0, 0, 1, 2, 3) ETC_MCU_TERM(1, 4, 5, 6, 7)
-                ETC_MCU_TERM(2, 8, 9, 10, 11) ETC_MCU_TERM(3, 12, 13, 14, 15)
-            "2: " ETC_MCU_TERM(4, 16, 17, 18, 19) ETC_MCU_TERM(5, 20, 21, 22, 23)
-                ETC_MCU_TERM(6, 24, 25, 26, 27) ETC_MCU_TERM(7, 28, 29, 30, 31)
-            "adds %[w], #32\n\tadds %[x], #8\n\tcmp %[x], %[end]\n\tbne 1b\n"
-            : [s0] "+h"(s0), [s1] "+h"(s1), [s2] "+h"(s2), [s3] "+h"(s3), [x] "+l"(x),
-              [w] "+l"(w), [t] "=&l"(t), [v] "=&l"(v)
-            : [end] "l"(end)
-            : "cc", "memory");
-#else
-    for (; x < end; x++, w += 4) {
-        const int32_t v = *x;
-        s0 += v * w[0];
-        s1 += v * w[1];
-        s2 += v * w[2];
-        s3 += v * w[3];
-    }
-#endif
-    s[0] = s0;
-    s[1] = s1;
-    s[2] = s2;
-    s[3] = s3;
-}
-
 /* Returns s plus the sum of n bytes, whose sign bits are flipped if flip is set. */
 ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int32_t s)
 {
@@ -314,34 +280,96 @@ ETC_INLINE int32_t etc_mcu_total(const uint8_t *x, int32_t n, uint32_t flip, int
     return s;
 }
 
-/* Computes a linear layer from x[rows][n_k] to y[rows][m].  n_k is at most 32768.  work: n_k bytes,
- * up to a multiple of 4. */
+/* Writes n bytes of x as numbers.  Returns their sum. */
+ETC_INLINE int32_t etc_mcu_line(const uint8_t *x, int32_t n, uint32_t flip, uint8_t *to)
+{
+    int32_t sum = 0;
+    x += n;
+    to += n;
+    for (int32_t i = -n; i < 0; i++) { /* the end of the loop is 0, which needs no register */
+        to[i] = (uint8_t)(x[i] ^ flip);
+        sum += to[i];
+    }
+    return sum;
+}
+
+#if defined(ETC_MCU_HIGH)
+#define ETC_MCU_TIMES(i, s) \
+    "ldrb r2, [%[w], #" #i "]\n\tmuls r2, r3, r2\n\tadd " s ", r2\n\t"
+#define ETC_MCU_TERM(i, a, b, c, d)                                                              \
+    "ldrb r3, [r4, #" #i "]\n\t" ETC_MCU_TIMES(a, "r8") ETC_MCU_TIMES(b, "r9")                   \
+        ETC_MCU_TIMES(c, "r10") ETC_MCU_TIMES(d, "r11")
+#endif
+
+/* Computes the m outputs of a row of n_k bytes, four at a time, whose sum is `sum`.  The weights
+ * have 128 more.  A loop over eight terms is entered so late that it ends with the last term.  The
+ * sums are in r8 to r11, and then on the stack, as numbers of `line` are. */
+ETC_INLINE void etc_mcu_outputs(const uint8_t *x, const int8_t *w, int32_t n_k, int32_t m,
+                                int32_t sum, int32_t zero, int8_t *to)
+{
+#if defined(ETC_MCU_HIGH)
+    const int32_t skipped = -n_k & 7; /* terms, whose code has 26 bytes */
+    const int32_t line[8] = {zero + 128, 26 * skipped, (int32_t)(x - skipped), (int32_t)(x + n_k),
+                             128 * sum, -4 * skipped, (int32_t)(to + m), (int32_t)to};
+    const int32_t *at = line;
+    __asm__ volatile(
+        ".syntax unified\n"
+        "ldm %[to]!, {r2, r3}\n\tmov lr, r2\n\tmov r12, r3\n\tldm %[to]!, {r2, r3, r4, r5, r6}\n\t"
+        "push {r2, r3, r4, r5, r6}\n\tldr %[to], [%[to]]\n"
+        "1: ldr r6, [sp, #8]\n\tldm %[w]!, {r2, r3, r4, r5}\n\tsubs r2, r6\n\tsubs r3, r6\n\t"
+        "subs r4, r6\n\tsubs r5, r6\n\tmov r8, r2\n\tmov r9, r3\n\tmov r10, r4\n\tmov r11, r5\n\t"
+        "ldr r4, [sp]\n\tldr r5, [sp, #4]\n\tldr r6, [sp, #12]\n\tadds %[w], %[w], r6\n\t"
+        "add pc, r12\n\tnop\n"
+        "2: " ETC_MCU_TERM(0, 0, 1, 2, 3) ETC_MCU_TERM(1, 4, 5, 6, 7) ETC_MCU_TERM(2, 8, 9, 10, 11)
+            ETC_MCU_TERM(3, 12, 13, 14, 15) ETC_MCU_TERM(4, 16, 17, 18, 19)
+            ETC_MCU_TERM(5, 20, 21, 22, 23) ETC_MCU_TERM(6, 24, 25, 26, 27)
+            ETC_MCU_TERM(7, 28, 29, 30, 31)
+        "adds %[w], #32\n\tadds r4, #8\n\tcmp r4, r5\n\tbne 2b\n\t"
+        "ldr r3, [sp, #16]\n\tadds r2, %[to], #4\n\tcmp r2, r3\n\tbls 3f\n\tmovs r2, r3\n"
+        "3: mov r3, r8\n\tmov r4, r9\n\tmov r5, r10\n\tmov r6, r11\n\tmov r8, r2\n\tmov r9, sp\n\t"
+        "push {r3, r4, r5, r6}\n"
+        "4: pop {r2}\n\tldm %[w]!, {r3}\n\t" ETC_MCU_SCALE("r2", "r3", "r4", "r5", "r6")
+        "add r2, lr\n\tcmp r2, #255\n\tbls 5f\n\tasrs r2, r2, #31\n\tmvns r2, r2\n"
+        "5: subs r2, #128\n\tstrb r2, [%[to]]\n\tadds %[to], #1\n\tcmp %[to], r8\n\tbne 4b\n\t"
+        "mov sp, r9\n\tldr r3, [sp, #16]\n\tcmp %[to], r3\n\tbeq 6f\n\tb 1b\n6: add sp, #20\n"
+        : [w] "+l"(w), [to] "+l"(at)
+        :
+        : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr", "cc", "memory");
+#else
+    const uint8_t *const stop = x + n_k;
+    for (int8_t *const end = to + m; to < end; w += 16) {
+        const int8_t *const last = to + etc_min_i32(4, (int32_t)(end - to)), *by;
+        int32_t s0 = etc_mcu_number(w) - (128 * sum), s1 = etc_mcu_number(w + 4) - (128 * sum);
+        int32_t s2 = etc_mcu_number(w + 8) - (128 * sum), s3 = etc_mcu_number(w + 12) - (128 * sum);
+        const uint8_t *at = x;
+        for (w += 16; at < stop; at++, w += 4) {
+            const int32_t v = *at;
+            s0 += v * (uint8_t)w[0];
+            s1 += v * (uint8_t)w[1];
+            s2 += v * (uint8_t)w[2];
+            s3 += v * (uint8_t)w[3];
+        }
+        const int32_t s[4] = {s0, s1, s2, s3}, *from = s;
+        for (by = w; to < last; by += 4) {
+            *to++ = etc_mcu_put(*from++, etc_mcu_number(by), zero);
+        }
+    }
+#endif
+}
+
+/* Computes a linear layer from x[rows][n_k] to y[rows][m].  n_k is at most 32768.  work: n_k
+ * bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
                                 int32_t m, int32_t n_k, const EtcMcu *q, void *work)
 {
-    const int32_t k = (n_k + 3) / 4 * 4;
+    const uint8_t *from = (const uint8_t *)x;
     uint8_t *line = (uint8_t *)work;
     int8_t *to = (int8_t *)y;
-    __builtin_memset(line + n_k, 0, (size_t)(k - n_k));
     for (int32_t r = 0; r < rows; r++) {
-        const uint8_t *from = (const uint8_t *)x + (r * n_k);
-        const int8_t *start = weights;
-        int32_t sum = 0;
-        for (int32_t i = 0; i < n_k; i++) {
-            line[i] = (uint8_t)(from[i] ^ q->x_flip);
-            sum += line[i];
-        }
-        sum *= 128;
-        for (int32_t c = 0; c < m; c += 4) {
-            int32_t s[4];
-            const int8_t *by = start + 16 + (4 * k), *const end = to + etc_min_i32(4, m - c);
-            etc_mcu_dots(line, (const uint8_t *)start + 16, k, s);
-            for (const int32_t *at = s; to < end; at++, start += 4, by += 4) {
-                const int32_t v = *at - sum + etc_mcu_number(start);
-                *to++ = etc_mcu_put(v, etc_mcu_number(by), q->zero);
-            }
-            start = by;
-        }
+        const int32_t sum = etc_mcu_line(from, n_k, q->x_flip, line);
+        etc_mcu_outputs(line, weights, n_k, m, sum, q->zero, to);
+        from += n_k;
+        to += m;
     }
 }
 
