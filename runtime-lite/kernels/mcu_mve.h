@@ -705,6 +705,19 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
 #if defined(__ARM_FEATURE_MVE)
     uint32_t by;
     __builtin_memcpy(&by, &inverse, 4);
+    if (n >= 8) {
+        const int16x8_t zero = vdupq_n_s16((int16_t)q->zero);
+        __asm__ volatile("  dls lr, %[n]\n1: vld20.32 {q0, q1}, [%[x]]\n\t"
+                         "vld21.32 {q0, q1}, [%[x]]!\n\tvmul.f32 q0, q0, %[by]\n\t"
+                         "vmul.f32 q1, q1, %[by]\n\tvcvtn.s32.f32 q0, q0\n\t"
+                         "vcvtn.s32.f32 q1, q1\n\tvqmovnb.s32 q0, q0\n\tvqmovnt.s32 q0, q1\n\t"
+                         "vqadd.s16 q0, q0, %q[zero]\n\tvqmovnb.s16 q0, q0\n\t"
+                         "vstrb.16 q0, [%[to]], #8\n\tle lr, 1b\n"
+                         : [x] "+&r"(x), [to] "+&l"(to)
+                         : [n] "r"(n >> 3), [by] "r"(by), [zero] "t"(zero)
+                         : "q0", "q1", "lr", "memory");
+        n &= 7;
+    }
     __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: vldrw.u32 q0, [%[x]], #16\n\t"
                      "vmul.f32 q0, q0, %[by]\n\tvcvtn.s32.f32 q0, q0\n\t"
                      "vqadd.s32 q0, q0, %[zero]\n\tvqmovnb.s32 q0, q0\n\t"
@@ -724,21 +737,24 @@ ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t 
                                     int32_t zero, float scale)
 {
     const uint8_t *from = (const uint8_t *)x;
-    const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
 #if defined(__ARM_FEATURE_MVE)
-    const uint32x4_t flip = vdupq_n_u32((uint32_t)turn);
+#define ETC_MCU_FLOATS(load)                                                                     \
+    __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: " load " q0, [%[x]], #4\n\t"                   \
+                     "vsub.i32 q0, q0, %[zero]\n\tvcvt.f32.s32 q0, q0\n\t"                      \
+                     "vmul.f32 q0, q0, %[by]\n\tvstrw.32 q0, [%[y]], #16\n\tletp lr, 2b\n1:\n"  \
+                     : [x] "+&l"(from), [y] "+&l"(y)                                             \
+                     : [n] "r"(n), [zero] "r"(zero), [by] "r"(by)                                \
+                     : "q0", "lr", "memory")
     uint32_t by;
     __builtin_memcpy(&by, &scale, 4);
-    __asm__ volatile("  wlstp.32 lr, %[n], 1f\n2: vldrb.u32 q0, [%[x]], #4\n\t"
-                     "veor q0, q0, %q[flip]\n\tvsub.i32 q0, q0, %[least]\n\t"
-                     "vcvt.f32.s32 q0, q0\n\tvmul.f32 q0, q0, %[by]\n\t"
-                     "vstrw.32 q0, [%[y]], #16\n\tletp lr, 2b\n1:\n"
-                     : [x] "+l"(from), [y] "+l"(y)
-                     : [n] "r"(n), [flip] "t"(flip), [least] "r"(least), [by] "r"(by)
-                     : "q0", "lr", "memory");
+    if (is_signed != 0) {
+        ETC_MCU_FLOATS("vldrb.s32");
+    } else {
+        ETC_MCU_FLOATS("vldrb.u32");
+    }
 #else
     for (const uint8_t *const end = from + n; from < end; from++, y++) {
-        *y = (float)((*from ^ turn) - least) * scale;
+        *y = (float)(((is_signed != 0) ? (int8_t)*from : *from) - zero) * scale;
     }
 #endif
 }
