@@ -373,9 +373,9 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
     }
 }
 
-/* Returns x * by, where by is positive.  Where floats are computed by functions, results below 1/4
- * may be 0, and those above 512 may be 512.  The product of the two mantissas is then made of that
- * of their upper and lower 12 bits: high * 2^24 + low. */
+/* Returns x * by, where by is positive.  Where floats are computed by functions, |x * by| must not
+ * be below 1/4, and may be 512 if it is larger.  The product of the two mantissas is then made of
+ * that of their upper and lower 12 bits: high * 2^24 + low. */
 ETC_INLINE float etc_mcu_times(float x, float by)
 {
 #if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
@@ -388,8 +388,6 @@ ETC_INLINE float etc_mcu_times(float x, float by)
     }
     if (exponent > (135 + 127)) {
         r = 136u << 23;
-    } else if (exponent < (125 + 127)) {
-        r = 0;
     } else {
         const uint32_t a1 = ((a >> 12) & 0x7ff) | 0x800, a0 = a & 0xfff;
         const uint32_t b1 = ((b >> 12) & 0x7ff) | 0x800, b0 = b & 0xfff;
@@ -413,35 +411,48 @@ ETC_INLINE float etc_mcu_times(float x, float by)
 #endif
 }
 
-/* Returns etc_mcu_nearest(etc_mcu_times(x, by)).  Where floats are computed by functions, the upper
- * 16 bits of the mantissas give bounds of the rounded product, and the nearest integers of both
- * bounds are mostly the same. */
-ETC_INLINE int32_t etc_mcu_nearest_of(float x, float by)
-{
-#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
-    uint32_t a, b;
-    __builtin_memcpy(&a, &x, 4);
-    __builtin_memcpy(&b, &by, 4);
-    const uint32_t shift = 156 + 127 - ((b >> 23) & 255) - ((a >> 23) & 255);
-    if ((shift >= 22) && (shift <= 31)) {
-        const uint32_t p = (((a >> 8) & 0x7fff) | 0x8000) * (((b >> 8) & 0x7fff) | 0x8000);
-        const uint32_t least = (p >> 1) + ((1u << shift) >> 1) - 0x100, most = least + 0x10200;
-        const uint32_t r = least >> shift;
-        if (r == (most >> shift)) {
-            return ((a >> 31) != 0) ? -(int32_t)r : (int32_t)r;
-        }
-    }
-#endif
-    return etc_mcu_nearest(etc_mcu_times(x, by));
-}
-
+/* Where floats are computed by functions, the upper 16 bits of the mantissas of a float and of
+ * `inverse` have the product p.  In units of 2^-shift, the rounded product of the floats is between
+ * p / 2 - 2^8 and p / 2 + 2^16 + 2^8.  If as many halves are below both bounds, the integer is known.
+ * The loop over such numbers, and those below 1/4, ends at others. */
 ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inverse,
                                   const EtcMcu *q)
 {
     int8_t *to = (int8_t *)y;
-    for (const float *const end = x + n; x < end; x++) {
-        const int32_t v = etc_mcu_nearest_of(*x, inverse) + q->zero;
-        *to++ = (int8_t)etc_min_i32(etc_max_i32(v, -128), 127);
+    const float *const end = x + n;
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t by;
+    __builtin_memcpy(&by, &inverse, 4);
+    const uint32_t upper = ((by >> 8) & 0x7fff) | 0x8000;
+    uint32_t c[7] = {156 + 127 - 22 - ((by >> 23) & 255), (upper << 15) - 0x200, 0x10200,
+                     (uint32_t)q->zero + 128, (uint32_t)end, upper, 0};
+#endif
+    while (x < end) {
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+        uint32_t *at = c;
+        c[6] = (uint32_t)to;
+        __asm__ volatile(
+            ".syntax unified\n"
+            "ldm %[y]!, {r2, r3, r4, r5, r6}\n\tmov r8, r2\n\tmov r9, r3\n\tmov r10, r4\n\t"
+            "mov r11, r5\n\tmov r12, r6\n\tldm %[y]!, {r6}\n\tldr %[y], [%[y]]\n"
+            "1: ldm %[x]!, {r2}\n\tlsls r4, r2, #1\n\tlsrs r4, r4, #24\n\tmov r3, r8\n\t"
+            "subs r3, r3, r4\n\tcmp r3, #9\n\tbhi 4f\n\tadds r3, #21\n\t" /* shift - 1 */
+            "lsls r4, r2, #9\n\tlsrs r4, r4, #17\n\tmuls r4, r6, r4\n\tadd r4, r9\n\t"
+            "lsrs r4, r4, #1\n\tmovs r5, r4\n\tadd r5, r10\n\tlsrs r4, r4, r3\n\t"
+            "lsrs r5, r5, r3\n\tcmp r4, r5\n\tbne 5f\n\tadds r4, #1\n\tlsrs r4, r4, #1\n\t"
+            "asrs r2, r2, #31\n\teors r4, r2\n\tsubs r4, r4, r2\n2: add r4, r11\n\t"
+            "cmp r4, #255\n\tbls 3f\n\tasrs r4, r4, #31\n\tmvns r4, r4\n"
+            "3: subs r4, #128\n\tstrb r4, [%[y]]\n\tadds %[y], #1\n\tcmp %[x], r12\n\tbne 1b\n\t"
+            "b 6f\n4: ble 5f\n\tmovs r4, #0\n\tb 2b\n5: subs %[x], #4\n6:\n"
+            : [x] "+l"(x), [y] "+l"(at)
+            :
+            : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc", "memory");
+        to = (int8_t *)at;
+        if (x == end) {
+            break;
+        }
+#endif
+        *to++ = etc_mcu_clamp(etc_mcu_nearest(etc_mcu_times(*x++, inverse)) + q->zero);
     }
 }
 
