@@ -456,39 +456,43 @@ ETC_OUTLINE void etc_mcu_quantize(const float *x, void *y, int32_t n, float inve
     }
 }
 
-/* Returns v * scale, where |v| is below 256.  The scale is positive, and not close to the ends of
- * what floats represent. */
-ETC_INLINE float etc_mcu_scale(int32_t v, float scale)
-{
-#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
-    uint32_t by;
-    __builtin_memcpy(&by, &scale, 4);
-    uint32_t p = (uint32_t)((v < 0) ? -v : v) * ((by & 0x7fffff) | 0x800000);
-    if (p == 0) {
-        return 0.0f;
-    }
-    by = (by >> 23) + 7; /* the exponent if bit 31 is the first of p */
-    for (; (p >> 31) == 0; p <<= 1) {
-        by--;
-    }
-    const uint32_t r = p >> 8; /* rounded to the nearest, halves to even */
-    by = (by << 23) + r + ((((p & 255) + (r & 1)) > 128) ? 1u : 0u);
-    by |= (v < 0) ? 0x80000000u : 0u;
-    __builtin_memcpy(&scale, &by, 4);
-    return scale;
-#else
-    return (float)v * scale;
-#endif
-}
-
+/* Computes y = (x - zero) * scale.  The scale is positive, and not close to the ends of what floats
+ * represent.  Where floats are computed by functions, it is the product of |x - zero| and the 24
+ * bits of the scale, shifted until its first bit is bit 31.  The upper 24 bits are kept; the carry
+ * is the one behind them, or, if no other is set, the last that is kept. */
 ETC_OUTLINE void etc_mcu_dequantize(const void *x, float *y, int32_t n, int32_t is_signed,
                                     int32_t zero, float scale)
 {
-    const uint8_t *from = (const uint8_t *)x;
+    const uint8_t *from = (const uint8_t *)x, *const end = from + n;
     const int32_t turn = (is_signed != 0) ? 128 : 0, least = turn + zero;
-    for (const uint8_t *const end = from + n; from < end; from++, y++) {
-        *y = etc_mcu_scale((*from ^ turn) - least, scale);
+#if defined(__ARM_ARCH_PROFILE) && !defined(__ARM_FP)
+    uint32_t by;
+    __builtin_memcpy(&by, &scale, 4);
+    const uint32_t c[6] = {(uint32_t)turn, (uint32_t)-least, (by >> 23) + 7, (uint32_t)end,
+                           (by & 0x7fffff) | 0x800000, (uint32_t)y}, *to = c;
+    if (n <= 0) {
+        return;
     }
+    __asm__ volatile(
+        ".syntax unified\n"
+        "ldm %[y]!, {r2, r3, r4, r5, r6}\n\tmov r8, r2\n\tmov r9, r3\n\tmov r10, r4\n\t"
+        "mov r11, r5\n\tldr %[y], [%[y]]\n"
+        "1: ldrb r2, [%[x]]\n\tadds %[x], #1\n\tmov r4, r8\n\teors r2, r4\n\tadd r2, r9\n\t"
+        "asrs r3, r2, #31\n\teors r2, r3\n\tsubs r2, r2, r3\n\tmov r4, r10\n\t"
+        "muls r2, r6, r2\n\tbeq 6f\n\tbmi 3f\n"
+        "2: subs r4, #1\n\tlsls r2, r2, #1\n\tbpl 2b\n"
+        "3: lsls r4, r4, #23\n\tlsls r5, r2, #25\n\tbeq 7f\n"
+        "4: lsrs r2, r2, #8\n5: adcs r2, r4\n\tlsls r3, r3, #31\n\torrs r2, r3\n"
+        "6: stm %[y]!, {r2}\n\tcmp %[x], r11\n\tbne 1b\n\tb 8f\n"
+        "7: lsls r5, r2, #24\n\tbpl 4b\n\tlsrs r2, r2, #8\n\tlsrs r5, r2, #1\n\tb 5b\n8:\n"
+        : [x] "+l"(from), [y] "+l"(to)
+        :
+        : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "cc", "memory");
+#else
+    for (; from < end; from++, y++) {
+        *y = (float)((*from ^ turn) - least) * scale;
+    }
+#endif
 }
 
 #endif
