@@ -357,6 +357,18 @@ ETC_INLINE void etc_mcu_outputs(const uint8_t *x, const int8_t *w, int32_t n_k, 
 #endif
 }
 
+/* Computes the output of one channel of a block w. */
+ETC_INLINE int8_t etc_mcu_output(const uint8_t *x, const int8_t *w, int32_t n_k, int32_t channel,
+                                 int32_t sum, int32_t zero)
+{
+    int32_t s = etc_mcu_number(w + (4 * channel)) - (128 * sum);
+    const int8_t *at = w + 16 + channel;
+    for (const uint8_t *const end = x + n_k; x < end; x++, at += 4) {
+        s += *x * (uint8_t)*at;
+    }
+    return etc_mcu_put(s, etc_mcu_number(at + (3 * channel)), zero);
+}
+
 /* Computes a linear layer from x[rows][n_k] to y[rows][m].  n_k is at most 32768.  work: n_k
  * bytes. */
 ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, int32_t rows,
@@ -365,11 +377,18 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
     const uint8_t *from = (const uint8_t *)x;
     uint8_t *line = (uint8_t *)work;
     int8_t *to = (int8_t *)y;
+    const int32_t rest = ((m & 3) < 3) ? (m & 3) : 0; /* these are faster one by one */
+    const int8_t *const last = weights + ((m >> 2) * ETC_MCU_BLOCK(n_k));
     for (int32_t r = 0; r < rows; r++) {
         const int32_t sum = etc_mcu_line(from, n_k, q->x_flip, line);
-        etc_mcu_outputs(line, weights, n_k, m, sum, q->zero, to);
         from += n_k;
-        to += m;
+        if (m > rest) {
+            etc_mcu_outputs(line, weights, n_k, m - rest, sum, q->zero, to);
+            to += m - rest;
+        }
+        for (int32_t c = 0; c < rest; c++) {
+            *to++ = etc_mcu_output(line, last, n_k, c, sum, q->zero);
+        }
     }
 }
 
