@@ -777,6 +777,34 @@ ETC_INLINE const int8_t *etc_mcu_outputs(const int8_t *w, EtcMcuLine *p)
     return w;
 }
 
+/* Computes the first two outputs of a block. */
+ETC_INLINE void etc_mcu_two(const int8_t *w, const EtcMcuLine *p, int8_t *to)
+{
+    int32_t s0 = (int32_t)etc_mcu_word(w) - p->turn, s1 = (int32_t)etc_mcu_word(w + 4);
+    const int8_t *at = w + 16;
+#if defined(ETC_MCU_WIDE_STEP)
+    const uint32_t *x = p->x;
+    int32_t n = p->k;
+    uint32_t a, b, u, v;
+    __asm__("add %[s0], %[s0], %[s1], lsl #8\n"
+            "1: ldrd %[a], %[b], [%[x]], #8\n\tldrd %[u], %[v], [%[at]], #16\n\t"
+            ETC_MCU_BOTH("a", "%[u]", "%[s0]", "%[s1]") ETC_MCU_BOTH("b", "%[v]", "%[s0]", "%[s1]")
+            "subs %[n], #4\n\tbgt 1b\n\tsub %[s0], %[s0], %[s1], lsl #8\n"
+            : [s0] "+&r"(s0), [s1] "+&r"(s1), [at] "+&r"(at), [x] "+&r"(x), [n] "+&r"(n),
+              [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a), [b] "=&r"(b)
+            :
+            : "cc", "memory");
+#else
+    const int16_t *x = (const int16_t *)(const void *)p->x;
+    for (int32_t i = 0; i < p->k; i++, at += ((i % 4) == 0) ? 10 : 2) {
+        s0 += x[i] * (uint8_t)at[0];
+        s1 += x[i] * at[1];
+    }
+#endif
+    to[0] = etc_mcu_put(s0, (int32_t)etc_mcu_word(at), p->zero);
+    to[1] = etc_mcu_put(s1, (int32_t)etc_mcu_word(at + 4), p->zero);
+}
+
 /* Writes a word of x as two pairs of numbers.  Returns sum plus these numbers. */
 ETC_INLINE int32_t etc_mcu_pairs(uint32_t v, uint32_t *to, int32_t sum)
 {
@@ -815,15 +843,15 @@ ETC_OUTLINE void etc_mcu_linear(const void *x, const int8_t *weights, void *y, i
                            to + m - rest};
         const int8_t *w = weights;
         int8_t some[4];
-        for (int32_t left = m;; left = rest) {
-            if (left < 4) {
+        for (int32_t left = m; left > 2; left = (left > 3) ? rest : 0) {
+            if (left == 3) {
                 line.to = some;
                 line.end = some + 4;
             }
             w = etc_mcu_outputs(w, &line);
-            if ((left < 4) || (rest == 0)) {
-                break;
-            }
+        }
+        if ((rest == 1) || (rest == 2)) {
+            etc_mcu_two(w, &line, some);
         }
         for (int32_t i = 0; i < rest; i++) {
             to[m - rest + i] = some[i];
