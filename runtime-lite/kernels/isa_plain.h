@@ -28,6 +28,20 @@
 #include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_gnu.h"
 
+#if defined(__ARM_FEATURE_MVE) && ((__ARM_FEATURE_MVE & 2) != 0)
+#include <arm_mve.h>
+#define ETC_FLOATS_OF_BYTES 1 /* gcc 12 converts vectors lane by lane */
+ETC_INLINE EtcF etc_floats_u8(const uint8_t *p)
+{
+    return (EtcF)vcvtq_f32_u32(vldrbq_u32(p));
+}
+
+ETC_INLINE EtcF etc_floats_i8(const int8_t *p)
+{
+    return (EtcF)vcvtq_f32_s32(vldrbq_s32(p));
+}
+#endif
+
 /* Clamps numbers to lo .. hi.  Zeros may change their sign. */
 ETC_INLINE EtcF etc_within(EtcF a, EtcF lo, EtcF hi)
 {

@@ -162,11 +162,21 @@ ETC_INLINE EtcBytes etc_load_bytes(const void *p, int64_t n)
 
 ETC_INLINE EtcF etc_load_u8(const uint8_t *p, int64_t n)
 {
+#if defined(ETC_FLOATS_OF_BYTES)
+    if (n >= ETC_LANES) {
+        return etc_floats_u8(p);
+    }
+#endif
     return __builtin_convertvector(etc_widen(etc_load_bytes(p, n)), EtcF);
 }
 
 ETC_INLINE EtcF etc_load_i8(const int8_t *p, int64_t n)
 {
+#if defined(ETC_FLOATS_OF_BYTES)
+    if (n >= ETC_LANES) {
+        return etc_floats_i8(p);
+    }
+#endif
     const EtcI v = (EtcI)((EtcU)etc_widen(etc_load_bytes(p, n)) << 24) >> 24;
     return __builtin_convertvector(v, EtcF);
 }
