@@ -590,7 +590,8 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     if (copies_x)
         use_work(f, k * set->line_bytes + 4);
     f->terms = type_bytes(x->type) == INT64_MAX ? 0 : (double)type_bytes(x->type);
-    f->steps = f->terms / (double)p.terms * (double)(k * blocks_of(p.channels, 4) * 4);
+    const int64_t some = !set->has_strips && p.channels % 4 < 3 ? 2 : 4; /* at a time, of the last */
+    f->steps = f->terms / (double)p.terms * (double)(k * blocks_of(p.channels, some) * some);
     *done = true;
     return true;
 }
