@@ -163,6 +163,19 @@ class Excited(nn.Module):
         return self.last(x.mean((2, 3)))
 
 
+class Rows(nn.Module):
+    """An autoencoder of few numbers, as finds anomalies: linear layers whose rows and columns fill no blocks."""
+
+    def __init__(self):
+        super().__init__()
+        sizes = (100, 25, 16, 4, 16, 25, 100)
+        layers = [m for a, b in zip(sizes, sizes[1:]) for m in (nn.Linear(a, b), nn.ReLU())]
+        self.body = nn.Sequential(*layers[:-1])
+
+    def forward(self, x):
+        return self.body(x)
+
+
 class Edges(nn.Module):
     """Functions of floats, at their borders. For float64 without those whose definition loses digits of floats, and a quantization."""
     OF_ONE = [torch.abs, torch.neg, torch.ceil, torch.floor, torch.round, torch.trunc, torch.frac, torch.sign, torch.cos, torch.sin, torch.tan, torch.acos,
@@ -193,7 +206,7 @@ def edges():
 
 
 NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
-        "excited": (Excited, (3, 24, 24)),
+        "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)),
         "edges": (Edges, (1,))}
 
 
