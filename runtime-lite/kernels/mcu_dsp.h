@@ -139,7 +139,7 @@ ETC_INLINE void etc_mcu_runs(const uint8_t *x, int32_t n, int32_t next, int32_t 
                      "sxtb %[a], %[a]\n\tstrh %[a], [%[to]], #2\n\tbgt 4b\n"
                      "5: add %[x], %[next]\n\tsubs %[rows], #1\n\tadd %[to], %[pitch]\n\tbgt 1b\n"
                      : [x] "+r"(x), [left] "=&r"(left), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b),
-                       [c] "=&r"(c), [rows] "+r"(rows)
+                       [c] "=&r"(c), [rows] "+&r"(rows)
                      : [flip] "r"(flip), [n] "r"(n), [next] "r"(next - n),
                        [pitch] "r"(2 * (pitch - n))
                      : "cc", "memory");
@@ -486,7 +486,7 @@ ETC_OUTLINE void etc_mcu_single(const void *panel, const int8_t *w, int8_t *y, i
         "2: " row2(0) row2(1) row2(2) "ldrd %[a], %[b], [%[w], #32]\n\tcmp %[n], #2\n\t"         \
         ETC_MCU_END(s0, "], #1") "blt 3b\n\t" ETC_MCU_END(s1, "], #1") "b 3b\n5:\n"             \
         : [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [p] "+r"(p),           \
-          [y] "+r"(y), [n] "+r"(n),  [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a0), [b] "=&r"(a1)    \
+          [y] "+r"(y), [n] "+&r"(n), [u] "=&r"(u), [v] "=&r"(v), [a] "=&r"(a0), [b] "=&r"(a1)    \
         : [pitch] "r"(pitch), [w] "r"(&nine)                                                     \
         : "cc", "memory")
 #endif
@@ -530,7 +530,7 @@ ETC_INLINE void etc_mcu_column(const EtcMcuNine *nine, const EtcMcuPixel *p, int
         "ldrd %[v], %[u], [sp, #12]\n\tssat %[s0], #8, %[s0]\n\tssat %[s1], #8, %[s1]\n\t"
         "strb %[s0], [%[y]]\n\tadd %[y], %[u]\n\tstrb %[s1], [%[y]]\n\tadd %[y], %[u]\n\t"
         "cmp %[y], %[v]\n\tblo 1b\n\tadd sp, #24\n"
-        : [s0] "=&r"(s0), [s1] "=&r"(s1), [u] "+r"(nine), [v] "+r"(n), [p] "+r"(p), [y] "+r"(y),
+        : [s0] "=&r"(s0), [s1] "=&r"(s1), [u] "+r"(nine), [v] "+&r"(n), [p] "+r"(p), [y] "+r"(y),
           [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4),
           [t5] "=&r"(t5)
         : [pitch] "r"(pitch)

@@ -100,7 +100,7 @@ ETC_OUTLINE void etc_mcu_planes(const uint8_t *x, int32_t plane, int32_t n_k, in
         const uint8_t *x2 = x + 2;
         __asm__ volatile("1: " ETC_MCU_COLUMNS(0, 16, 32, 48) "ble 2f\n\t"
                          ETC_MCU_COLUMNS(8, 24, 40, 56) "add %[to], #64\n\tbgt 1b\n2:\n"
-                         : [x] "+r"(x), [x2] "+r"(x2), [to] "+l"(to), [n] "+r"(n_k)
+                         : [x] "+r"(x), [x2] "+r"(x2), [to] "+l"(to), [n] "+&r"(n_k)
                          : [step] "r"(8 * plane), [by] "t"(by), [next] "t"(next), [turn] "t"(turn)
                          : "q0", "q1", "q2", "q3", "cc", "memory");
         return;
@@ -424,7 +424,7 @@ ETC_INLINE void etc_mcu_pick(const uint16_t *places, const int8_t *from, int32_t
                      "vctp.32 %[n]\n\tvpst\n\tvstrbt.32 q0, [%[y]], #4\n\tsubs %[n], #4\n\t"    \
                      "bgt 2b\n\tadd %[y], %[n]\n\tadd %[p], %[next]\n\tsubs %[rows], #1\n\t"     \
                      "bgt 1b\n"                                                                  \
-                     : [p] "+r"(p), [y] "+l"(y), [n] "=&r"(n), [rows] "+r"(rows)                 \
+                     : [p] "+r"(p), [y] "+l"(y), [n] "=&r"(n), [rows] "+&r"(rows)                \
                      : [ow] "r"(ow), [next] "r"(next), ETC_MCU_USES)
 
 /* Computes n times four outputs of each row, and skips `skip` behind them. */
@@ -432,7 +432,7 @@ ETC_INLINE void etc_mcu_pick(const uint16_t *places, const int8_t *from, int32_t
     __asm__ volatile("1: dls lr, %[n]\n2: " ETC_MCU_NEXT_FOUR(step)                              \
                      "vstrb.32 q0, [%[y]], #4\n\tle lr, 2b\n\tadd %[y], %[skip]\n\t"            \
                      "add %[p], %[next]\n\tsubs %[rows], #1\n\tbgt 1b\n"                        \
-                     : [p] "+r"(p), [y] "+l"(y), [rows] "+r"(rows)                               \
+                     : [p] "+r"(p), [y] "+l"(y), [rows] "+&r"(rows)                              \
                      : [n] "r"(n), [next] "r"(next), [skip] "r"(skip), ETC_MCU_USES)
 
 /* Computes the last output of each row, four rows at a time.  It reads up to three rows too many. */
@@ -442,7 +442,7 @@ ETC_INLINE void etc_mcu_pick(const uint16_t *places, const int8_t *from, int32_t
                      "vctp.32 %[rows]\n\tvpst\n\tvstrbt.32 q0, [%[y], %q[below]]\n\t"            \
                      "add %[y], %[y], %[ow], lsl #2\n\tadd %[p], %[next]\n\tsubs %[rows], #4\n\t"  \
                      "bgt 1b\n"                                                                  \
-                     : [p] "+r"(p), [y] "+l"(last), [rows] "+r"(rows)                            \
+                     : [p] "+r"(p), [y] "+l"(last), [rows] "+&r"(rows)                           \
                      : [ow] "r"(ow), [next] "r"(4 * pitch), [below] "t"(below), ETC_MCU_USES)
 #endif
 
