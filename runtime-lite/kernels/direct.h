@@ -162,78 +162,27 @@ ETC_INLINE void etc_direct_rows(const EtcDirect *d, const float *from, const flo
     }
 }
 
-ETC_OUTLINE void etc_direct_3(const EtcDirect *d, const float *from, const float *w, float bias,
-                              float *y, int64_t oh)
-{
-    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(3), 3, 1);
-}
+typedef void EtcDirectRows(const EtcDirect *d, const float *from, const float *w, float bias,
+                           float *y, int64_t oh);
 
-ETC_OUTLINE void etc_direct_3_2(const EtcDirect *d, const float *from, const float *w, float bias,
-                              float *y, int64_t oh)
-{
-    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(3), 3, 2);
-}
-
-ETC_OUTLINE void etc_direct_5(const EtcDirect *d, const float *from, const float *w, float bias,
-                              float *y, int64_t oh)
-{
-    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(5), 5, 1);
-}
-
-ETC_OUTLINE void etc_direct_5_2(const EtcDirect *d, const float *from, const float *w, float bias,
-                              float *y, int64_t oh)
-{
-    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(5), 5, 2);
-}
-
-ETC_OUTLINE void etc_direct_7(const EtcDirect *d, const float *from, const float *w, float bias,
-                              float *y, int64_t oh)
-{
-    etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(7), 7, 1);
-}
-
-/* Computes oh rows, fewer than a tile has, one at a time. */
-ETC_OUTLINE void etc_direct_low(const EtcDirect *d, const float *from, const float *w, float bias,
-                                float *y, int64_t oh, int64_t k, int64_t s)
-{
-    if (k == 3) {
-        if (s == 1) {
-            etc_direct_rows(d, from, w, bias, y, oh, 1, 3, 1);
-        } else {
-            etc_direct_rows(d, from, w, bias, y, oh, 1, 3, 2);
-        }
-    } else if (k == 5) {
-        if (s == 1) {
-            etc_direct_rows(d, from, w, bias, y, oh, 1, 5, 1);
-        } else {
-            etc_direct_rows(d, from, w, bias, y, oh, 1, 5, 2);
-        }
-    } else {
-        etc_direct_rows(d, from, w, bias, y, oh, 1, 7, 1);
+/* A function for a size of the kernel and a stride, by tiles of n rows. */
+#define ETC_DIRECT_ROWS(name, n, k, s)                                                           \
+    ETC_OUTLINE void name(const EtcDirect *d, const float *from, const float *w, float bias,     \
+                          float *y, int64_t oh)                                                  \
+    {                                                                                            \
+        etc_direct_rows(d, from, w, bias, y, oh, (n), (k), (s));                                 \
     }
-}
 
-ETC_INLINE void etc_direct_part(const EtcDirect *d, const float *from, const float *w, float bias,
-                                float *y, int64_t oh, int64_t k, int64_t s)
-{
-    if (oh < etc_direct_height(k)) {
-        etc_direct_low(d, from, w, bias, y, oh, k, s);
-    } else if (k == 3) {
-        if (s == 1) {
-            etc_direct_3(d, from, w, bias, y, oh);
-        } else {
-            etc_direct_3_2(d, from, w, bias, y, oh);
-        }
-    } else if (k == 5) {
-        if (s == 1) {
-            etc_direct_5(d, from, w, bias, y, oh);
-        } else {
-            etc_direct_5_2(d, from, w, bias, y, oh);
-        }
-    } else {
-        etc_direct_7(d, from, w, bias, y, oh);
-    }
-}
+ETC_DIRECT_ROWS(etc_direct_3, etc_direct_height(3), 3, 1)
+ETC_DIRECT_ROWS(etc_direct_3_2, etc_direct_height(3), 3, 2)
+ETC_DIRECT_ROWS(etc_direct_5, etc_direct_height(5), 5, 1)
+ETC_DIRECT_ROWS(etc_direct_5_2, etc_direct_height(5), 5, 2)
+ETC_DIRECT_ROWS(etc_direct_7, etc_direct_height(7), 7, 1)
+ETC_DIRECT_ROWS(etc_direct_low_3, 1, 3, 1)
+ETC_DIRECT_ROWS(etc_direct_low_3_2, 1, 3, 2)
+ETC_DIRECT_ROWS(etc_direct_low_5, 1, 5, 1)
+ETC_DIRECT_ROWS(etc_direct_low_5_2, 1, 5, 2)
+ETC_DIRECT_ROWS(etc_direct_low_7, 1, 7, 1)
 
 /* Computes all channels of all images, some rows at a time.  `lines` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, float *y,
@@ -246,16 +195,22 @@ ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, f
     const int64_t band = etc_min_i64((((room / next) - k) / s) + 1, g->oh);
     const int64_t first = etc_border_at(&b, -g->pw), second = etc_border_at(&b, 1 - g->pw);
     const EtcDirect d = {g->lo, g->hi, second - first, next, g->ow};
+    static EtcDirectRows *const kernel[2][5] = {
+        {etc_direct_3, etc_direct_3_2, etc_direct_5, etc_direct_5_2, etc_direct_7},
+        {etc_direct_low_3, etc_direct_low_3_2, etc_direct_low_5, etc_direct_low_5_2,
+         etc_direct_low_7}};
     etc_fill(lines, etc_direct_reach(g, band) * next, 0.0f);
     for (int64_t i = 0; i < (g->n * channels); i++) {
         const int64_t c = (i < channels) ? i : (i % channels);
         const float *plane = x + (((g->oc == 1) ? i : (i / g->oc)) * g->x_plane);
+        const float start = (bias != NULL) ? bias[c] : 0.0f;
+        float *to = y + (i * g->y_plane);
         for (int64_t oy = 0; oy < g->oh; oy += band) {
             const int64_t n = etc_min_i64(band, g->oh - oy);
             etc_border_copy(&b, plane, g->ih, g->iw, (oy * s) - g->ph, etc_direct_reach(g, n), 0.0f,
                             band < g->oh, lines);
-            etc_direct_part(&d, lines + first, w + (c * k * k), (bias != NULL) ? bias[c] : 0.0f,
-                            y + (i * g->y_plane) + (oy * g->ow), n, k, s);
+            kernel[(n < etc_direct_height(k)) ? 1 : 0][(k - 3) + (s - 1)](
+                &d, lines + first, w + (c * k * k), start, to + (oy * g->ow), n);
         }
     }
 }
