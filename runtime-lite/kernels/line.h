@@ -139,9 +139,9 @@ ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64
 
 /* -- rows with a border ---------------------------------------------------------------------- */
 
-/* Where the elements of copied rows are: each row is `stride` lines of `line` floats, and `left` floats
- * of border come first in a line.  Line p holds the elements p, p + stride, p + 2 stride, ... of the
- * row. */
+/* Where the elements of copied rows are: each row is `stride` lines of `line` floats, and `left`
+ * floats of border come first in a line.  Line p holds the elements p, p + stride, p + 2 stride, ...
+ * of the row. */
 typedef struct EtcBorder {
     int64_t stride, line, left;
 } EtcBorder;
@@ -151,13 +151,14 @@ typedef struct EtcBorder {
 ETC_INLINE EtcBorder etc_border(int64_t iw, int64_t ow, int64_t reach, int64_t stride, int64_t pad)
 {
     const int64_t most = etc_max_i64(etc_steps_up(iw, stride), ow + reach);
-    EtcBorder l = {stride, 0, ((etc_steps_up(pad, stride) + ETC_LANES - 1) / ETC_LANES) * ETC_LANES};
+    EtcBorder l = {stride, 0, etc_steps_up(pad, stride) + ETC_LANES - 1};
+    l.left -= l.left % ETC_LANES;
     l.line = l.left + ((((most + ETC_LANES - 1) / ETC_LANES) + 1) * ETC_LANES);
     return l;
 }
 
-/* Returns the floats from the first line of a row to what output 0 reads in `column`, which is negative
- * in the border. */
+/* Returns the floats from the first line of a row to what output 0 reads in `column`, which is
+ * negative in the border. */
 ETC_INLINE int64_t etc_border_at(const EtcBorder *l, int64_t column)
 {
     const int64_t steps = (column < 0) ? -etc_steps_up(-column, l->stride) : (column / l->stride);

@@ -107,7 +107,7 @@ ETC_INLINE EtcF etc_first_max(EtcF a, EtcF b)
 /* Where the taps of an output are: in one of `stride` lines, `line` floats apart. */
 typedef struct EtcTapWalk {
     int64_t stride, line;
-    int64_t at, place; /* the line of a tap, and how far right of tap 0 of the first output it is there */
+    int64_t at, place; /* the line of a tap; how far right of tap 0 of the first output it is */
     int64_t on, over;  /* what is added to `place` and to `at` for the next tap */
 } EtcTapWalk;
 
@@ -123,8 +123,8 @@ ETC_INLINE int64_t etc_walk_on(EtcTapWalk *w, int64_t first)
     return ((w->at - first) * w->line) + w->place;
 }
 
-/* Writes the maxima of `count` taps for each of n outputs.  from: tap 0 of the first, which `walk` is
- * at.  The last vector may overlap the one before.  A vector may be written up to `end`. */
+/* Writes the maxima of `count` taps for each of n outputs.  from: tap 0 of the first, which `walk`
+ * is at.  The last vector may overlap the one before.  A vector may be written up to `end`. */
 ETC_INLINE void etc_max_taps(const float *from, const EtcTapWalk *walk, int64_t count, float *y,
                              int64_t n, const float *end)
 {
@@ -201,7 +201,8 @@ ETC_INLINE void etc_max_alone(const float *x, float *y, const EtcPool *g, const 
                             rows, -inf, p->band < g->oh, work);
             for (int64_t r = 0; r < rows; r++) {
                 float *row = maxima + (r * p->maxima);
-                etc_max_taps(work + first + (r * p->row), &p->across, g->kw, row, width, row + width);
+                etc_max_taps(work + first + (r * p->row), &p->across, g->kw, row, width,
+                             row + width);
             }
             for (int64_t r = 0; r < n; r++) {
                 etc_max_taps(maxima + (r * g->sh * p->maxima), &p->down, g->kh, to, g->ow, end);

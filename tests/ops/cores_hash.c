@@ -39,6 +39,12 @@ static uint32_t next_random(uint32_t *state)
     return *state >> 8;
 }
 
+/* Returns a number from 0 to n - 1. */
+static int64_t below(int64_t n, uint32_t *state)
+{
+    return (int64_t)next_random(state) % n;
+}
+
 /* Numbers of many magnitudes, so that sums round; a few are subnormal or exact. */
 static void fill_numbers(float *x, uint32_t seed, int spread)
 {
@@ -146,7 +152,7 @@ static void to_blocks(const float *from, int count, int rows, int terms, int is_
 static void expect_same(const char *name, const float *want, int n)
 {
     if (memcmp(out, want, (size_t)n * sizeof out[0]) != 0) {
-        printf("%s: other bits with weights in blocks\n", name);
+        printf("%s: other bits\n", name);
         exit(1);
     }
 }
@@ -162,7 +168,7 @@ static void same_conv(EtcConv g)
     to_blocks(in_w, (int)g.groups, (int)g.oc, (int)(g.ic * g.kh * g.kw), 0, blocks);
     g.form = ETC_IN_BLOCKS;
     etc_conv_f32(in_a, blocks, in_b, out, &g, work.bytes);
-    expect_same("conv", want, (int)(g.n * g.groups * g.oc * g.oh * g.ow));
+    expect_same("conv with weights in blocks", want, (int)(g.n * g.groups * g.oc * g.oh * g.ow));
 }
 
 /* Few and many terms; rows of all widths, narrow ones by two; strides, taps far apart, padding
@@ -189,6 +195,65 @@ static void same_convs(void)
     }
 }
 
+/* Kernels and strides with tiles of their own, rows narrower than a vector and wider than two, few
+ * rows, padding up to the kernel and past it, several output channels of one input channel. */
+static void hash_depthwise(void)
+{
+    static const int64_t width[] = {1, 7, 8, 14, 21, 33, 300}, height[] = {1, 2, 3, 7, 30};
+    char name[32];
+    for (int64_t k = 3; k <= 7; k += 2) {
+        for (int64_t s = 1; s <= 2; s++) {
+            uint32_t state = (uint32_t)(k + s);
+            for (int i = 0; i < 35; i++) {
+                EtcConv g = {1, 2, 1, height[i % 5], width[i / 5], 0, 0, 0,           k, k, s,
+                             s, 0, 0, 1,             1,            -1.0f, 1.0f, ETC_FORWARD, 0, 0};
+                g.oc = below(3, &state) + 1;
+                g.ph = (k / 2) + below(4, &state);
+                g.pw = (k / 2) + below(4, &state);
+                g.oh = ((g.ih + (2 * g.ph) - k) / s) + 1;
+                g.ow = ((g.iw + (2 * g.pw) - k) / s) + 1;
+                if ((g.groups * g.oc * g.oh * g.ow) > N) {
+                    continue;
+                }
+                etc_conv_f32(in_a, in_w, in_b, out, &g, work.bytes);
+                snprintf(name, sizeof name, "depthwise %d %d %d", (int)k, (int)s, i);
+                hash_floats(name, (int)(g.groups * g.oc * g.oh * g.ow));
+            }
+        }
+    }
+}
+
+/* Strides, dilations and windows of all kinds, and planes whose maxima must lie over their rows.
+ * One window at a time gives the same. */
+static void same_pools(void)
+{
+    static const int64_t width[] = {1, 5, 8, 13, 28, 61, 900}, height[] = {1, 4, 9, 22};
+    uint32_t state = 7;
+    for (int i = 0; i < 140; i++) {
+        EtcPool g = {2, height[i % 4], width[i / 4 % 7], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        g.kh = below(6, &state) + 1;
+        g.kw = below(6, &state) + 1;
+        g.sh = below(4, &state) + 1;
+        g.sw = below(4, &state) + 1;
+        g.dh = below(2, &state) + 1;
+        g.dw = below(3, &state) + 1;
+        g.ph = below((g.kh / 2) + 1, &state);
+        g.pw = below((g.kw / 2) + 1, &state);
+        const int64_t ih = g.ih + (2 * g.ph) - (g.dh * (g.kh - 1));
+        const int64_t iw = g.iw + (2 * g.pw) - (g.dw * (g.kw - 1));
+        if ((ih < 1) || (iw < 1) || ((g.planes * (ih + g.kh) * (iw + g.kw)) > N)) {
+            continue;
+        }
+        g.oh = ((ih - 1) / g.sh) + 1;
+        g.ow = ((iw - 1) / g.sw) + 1;
+        etc_max_pool_f32(in_a, out, NULL, &g, work.bytes);
+        for (int64_t p = 0; p < g.planes; p++) {
+            etc_max_windows(in_a + (p * g.ih * g.iw), want + (p * g.oh * g.ow), NULL, &g);
+        }
+        expect_same("max pool, one window at a time", want, (int)(g.planes * g.oh * g.ow));
+    }
+}
+
 static void same_linear(int64_t m, int64_t n)
 {
     const float inf = __builtin_inff();
@@ -198,7 +263,7 @@ static void same_linear(int64_t m, int64_t n)
     to_blocks(in_w, 1, (int)n, 131, 1, blocks);
     g.b_form = ETC_BY_BLOCKS;
     etc_matmul_f32(in_a, blocks, in_b, out, &g, work.bytes);
-    expect_same("linear", want, (int)(m * n));
+    expect_same("linear with weights in blocks", want, (int)(m * n));
 }
 
 /* Weights in blocks give the bits of others. */
@@ -569,6 +634,8 @@ int main(void)
     fill_numbers(in_w, 3u, 14);
     hash_pointwise();
     hash_convs();
+    hash_depthwise();
+    same_pools();
     hash_matmuls();
     hash_integer_convs();
     hash_integers();
