@@ -15,8 +15,8 @@
 /* The most taps whose weights stay in registers beside the sums of a tile. */
 #define ETC_NEAR_TAPS 9
 
-/* The floats of lines that are written at a time if they are enough for a tile.  They and the rows
- * of y stay in the first-level cache. */
+/* The floats of lines that are written at a time, unless a tile needs more.  They and the rows of y
+ * stay in the first-level cache. */
 #define ETC_DIRECT_ROOM 2048
 
 /* Returns the output rows of a tile.  k: the size of the kernel. */
@@ -31,18 +31,14 @@ ETC_INLINE int64_t etc_direct_reach(const EtcConv *g, int64_t n)
     return ((n - 1) * g->sh) + g->kh;
 }
 
-ETC_INLINE EtcBorder etc_direct_border(const EtcConv *g)
-{
-    return etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
-}
-
 /* Returns whether a depthwise convolution uses these tiles. */
 ETC_INLINE int etc_is_direct(const EtcConv *g)
 {
     const int is_square = (g->kh == g->kw) && (g->sh == g->sw) && (g->dh == 1) && (g->dw == 1);
     const int is_small = (g->kh == 3) || (g->kh == 5) || (g->kh == 7);
+    const EtcBorder b = etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
     return is_square && is_small && ((g->sh == 1) || ((g->sh == 2) && (g->kh < 7))) &&
-           ((etc_direct_reach(g, etc_direct_height(g->kh)) * g->sh * etc_direct_border(g).line) <=
+           ((etc_direct_reach(g, etc_direct_height(g->kh)) * g->sh * b.line) <=
             (ETC_WORK_BYTES / 4));
 }
 
@@ -162,43 +158,74 @@ ETC_INLINE void etc_direct_rows(const EtcDirect *d, const float *from, const flo
     }
 }
 
-typedef void EtcDirectRows(const EtcDirect *d, const float *from, const float *w, float bias,
-                           float *y, int64_t oh);
-
-/* A function for a size of the kernel and a stride, by tiles of n rows. */
-#define ETC_DIRECT_ROWS(name, n, k, s)                                                           \
-    ETC_OUTLINE void name(const EtcDirect *d, const float *from, const float *w, float bias,     \
-                          float *y, int64_t oh)                                                  \
-    {                                                                                            \
-        etc_direct_rows(d, from, w, bias, y, oh, (n), (k), (s));                                 \
+/* Does so, row by row if there are fewer than a tile has. */
+ETC_INLINE void etc_direct_some(const EtcDirect *d, const float *from, const float *w, float bias,
+                                float *y, int64_t oh, int k, int s)
+{
+    if (oh >= etc_direct_height(k)) {
+        etc_direct_rows(d, from, w, bias, y, oh, etc_direct_height(k), k, s);
+    } else {
+        etc_direct_rows(d, from, w, bias, y, oh, 1, k, s);
     }
+}
 
-ETC_DIRECT_ROWS(etc_direct_3, etc_direct_height(3), 3, 1)
-ETC_DIRECT_ROWS(etc_direct_3_2, etc_direct_height(3), 3, 2)
-ETC_DIRECT_ROWS(etc_direct_5, etc_direct_height(5), 5, 1)
-ETC_DIRECT_ROWS(etc_direct_5_2, etc_direct_height(5), 5, 2)
-ETC_DIRECT_ROWS(etc_direct_7, etc_direct_height(7), 7, 1)
-ETC_DIRECT_ROWS(etc_direct_low_3, 1, 3, 1)
-ETC_DIRECT_ROWS(etc_direct_low_3_2, 1, 3, 2)
-ETC_DIRECT_ROWS(etc_direct_low_5, 1, 5, 1)
-ETC_DIRECT_ROWS(etc_direct_low_5_2, 1, 5, 2)
-ETC_DIRECT_ROWS(etc_direct_low_7, 1, 7, 1)
+ETC_OUTLINE void etc_direct_3(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_some(d, from, w, bias, y, oh, 3, 1);
+}
+
+ETC_OUTLINE void etc_direct_3_2(const EtcDirect *d, const float *from, const float *w, float bias,
+                                float *y, int64_t oh)
+{
+    etc_direct_some(d, from, w, bias, y, oh, 3, 2);
+}
+
+ETC_OUTLINE void etc_direct_5(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_some(d, from, w, bias, y, oh, 5, 1);
+}
+
+ETC_OUTLINE void etc_direct_5_2(const EtcDirect *d, const float *from, const float *w, float bias,
+                                float *y, int64_t oh)
+{
+    etc_direct_some(d, from, w, bias, y, oh, 5, 2);
+}
+
+ETC_OUTLINE void etc_direct_7(const EtcDirect *d, const float *from, const float *w, float bias,
+                              float *y, int64_t oh)
+{
+    etc_direct_some(d, from, w, bias, y, oh, 7, 1);
+}
+
+ETC_INLINE void etc_direct_part(const EtcDirect *d, const float *from, const float *w, float bias,
+                                float *y, int64_t oh, int64_t k, int64_t s)
+{
+    if ((k == 3) && (s == 1)) {
+        etc_direct_3(d, from, w, bias, y, oh);
+    } else if (k == 3) {
+        etc_direct_3_2(d, from, w, bias, y, oh);
+    } else if ((k == 5) && (s == 1)) {
+        etc_direct_5(d, from, w, bias, y, oh);
+    } else if (k == 5) {
+        etc_direct_5_2(d, from, w, bias, y, oh);
+    } else {
+        etc_direct_7(d, from, w, bias, y, oh);
+    }
+}
 
 /* Computes all channels of all images, some rows at a time.  `lines` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, float *y,
                             const EtcConv *g, float *lines)
 {
-    const EtcBorder b = etc_direct_border(g);
+    const EtcBorder b = etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
     const int64_t k = g->kh, s = g->sh, next = s * b.line, channels = g->groups * g->oc;
     const int64_t least = etc_direct_reach(g, etc_direct_height(k)) * next;
     const int64_t room = etc_max_i64(least, ETC_DIRECT_ROOM);
     const int64_t band = etc_min_i64((((room / next) - k) / s) + 1, g->oh);
     const int64_t first = etc_border_at(&b, -g->pw), second = etc_border_at(&b, 1 - g->pw);
     const EtcDirect d = {g->lo, g->hi, second - first, next, g->ow};
-    static EtcDirectRows *const kernel[2][5] = {
-        {etc_direct_3, etc_direct_3_2, etc_direct_5, etc_direct_5_2, etc_direct_7},
-        {etc_direct_low_3, etc_direct_low_3_2, etc_direct_low_5, etc_direct_low_5_2,
-         etc_direct_low_7}};
     etc_fill(lines, etc_direct_reach(g, band) * next, 0.0f);
     for (int64_t i = 0; i < (g->n * channels); i++) {
         const int64_t c = (i < channels) ? i : (i % channels);
@@ -209,8 +236,7 @@ ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, f
             const int64_t n = etc_min_i64(band, g->oh - oy);
             etc_border_copy(&b, plane, g->ih, g->iw, (oy * s) - g->ph, etc_direct_reach(g, n), 0.0f,
                             band < g->oh, lines);
-            kernel[(n < etc_direct_height(k)) ? 1 : 0][(k - 3) + (s - 1)](
-                &d, lines + first, w + (c * k * k), start, to + (oy * g->ow), n);
+            etc_direct_part(&d, lines + first, w + (c * k * k), start, to + (oy * g->ow), n, k, s);
         }
     }
 }
