@@ -27,19 +27,20 @@ struct McuSet {
     int64_t window_bytes;  /* about how many bytes the rows that windows read should have */
     int64_t picture_bytes; /* about how many bytes a picture of a channel should have */
     bool counts_from_0; /* x is unsigned */
-    bool has_strips;    /* it has strips of four rows, etc_mcu_sum_4, and linear layers that only
-                           copy x to turn its signs */
+    bool has_strips;    /* it has strips of four rows, and etc_mcu_sum_4 */
+    bool copies_x;      /* linear layers copy each row of x, not only to turn its signs, and compute
+                           one or two last outputs apart */
     bool holds_points;  /* a block of a convolution holds the starts and factors of its channels */
     int by_shift;       /* a factor is stored as its product with 2^(31 + by_shift) */
 };
 
 static const McuSet mcu_set[] = {
     {"plain", {1, 1, 4, 0, IN_ORDER}, {4, 1, 1, 128, IN_ORDER},
-     4, 1, 1, 0, 0, 1, 1024, 6144, true, false, false, 1},
+     4, 1, 1, 0, 0, 1, 1024, 6144, true, false, true, false, 1},
     {"mve", {2, 16, 16, 0, IN_ORDER}, {4, 16, 16, 0, IN_ORDER},
-     4, 1, 1, 0, 0, 16, 2048, 2048, false, true, false, 0},
+     4, 1, 1, 0, 0, 16, 2048, 2048, false, true, false, false, 0},
     {"dsp", {1, 4, 4, 0, EVEN_FIRST}, {4, 4, 4, 128, PAIRS},
-     8, 2, 2, 8, 4, 2, 1536, 6144, false, false, true, 1},
+     8, 2, 2, 8, 4, 2, 1536, 6144, false, false, true, true, 1},
 };
 
 const McuSet *mcu_set_find(const char *name)
@@ -577,7 +578,7 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     const Value *x = arg_value(n, "input");
     int64_t k = blocks_of(p.terms, set->linear.multiple) * set->linear.multiple, bytes;
     const bool turns_x = p.x_is_signed == set->counts_from_0;
-    const bool copies_x = turns_x || !set->has_strips;
+    const bool copies_x = turns_x || set->copies_x;
     put_points(f, &p, name, turns_x);
     const Window w = one_run(p.terms);
     const char *weights = put_weights(f->e, &p, &set->linear, &w, true, &bytes);
@@ -590,7 +591,7 @@ bool emit_mcu_linear(Function *f, const Node *n, bool *done)
     if (copies_x)
         use_work(f, k * set->line_bytes + 4);
     f->terms = type_bytes(x->type) == INT64_MAX ? 0 : (double)type_bytes(x->type);
-    const int64_t some = !set->has_strips && p.channels % 4 < 3 ? 2 : 4; /* at a time, of the last */
+    const int64_t some = set->copies_x && p.channels % 4 < 3 ? 2 : 4; /* at a time, of the last */
     f->steps = f->terms / (double)p.terms * (double)(k * blocks_of(p.channels, some) * some);
     *done = true;
     return true;
@@ -740,7 +741,7 @@ static int fraction_of(double most)
     return 0;
 }
 
-static void put_pair(Function *f, const Pair *s, const Value *y, const char *core,
+static void put_pair(Function *f, const Pair *s, const Value *y, const char *core, bool clamps,
                      const char *sizes, const int32_t *by, int n_by, int bits)
 {
     Points p = {.scale = s->to.scale, .zero = s->to.zero, .y_is_signed = true};
@@ -754,7 +755,7 @@ static void put_pair(Function *f, const Pair *s, const Value *y, const char *cor
     const char *a = function_pointer(f, s->x[0]), *b = function_pointer(f, s->x[1]);
     put(&f->body, "    %s(%s, %s, %s, %s, %s, %d, &q);\n", core, a, b, f->name_of[y->index], sizes,
         factors, bits);
-    if (!strcmp(core, "etc_mcu_sum")) /* the others clamp what they compute */
+    if (!clamps)
         put_finish(f, &p, y);
 }
 
@@ -777,10 +778,11 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
                            (int32_t)nearbyint(ldexp(ratio[1], bits)),
                            (int32_t)nearbyint(ldexp(start + 0.5, bits))};
     *done = bits > 0;
-    if (*done)
-        put_pair(f, &s, y,
-                 mcu_set_find(f->e->target->mcu)->has_strips ? "etc_mcu_sum_4" : "etc_mcu_sum",
-                 arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by, 3, bits);
+    if (!*done)
+        return true;
+    const bool by_four = mcu_set_find(f->e->target->mcu)->has_strips;
+    put_pair(f, &s, y, by_four ? "etc_mcu_sum_4" : "etc_mcu_sum", by_four,
+             arena_printf(f->e->a, "%d", (int)type_numel(y->type)), by, 3, bits);
     return true;
 }
 
@@ -827,7 +829,7 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
     *done = type_equal(s.x[0]->type, y->type) && each > 0 && bits > 0;
     const char *sizes = arena_printf(f->e->a, "%d, %d", (int)type_numel(y->type), (int)each);
     if (*done)
-        put_pair(f, &s, y, "etc_mcu_product", sizes, by, 4, bits);
+        put_pair(f, &s, y, "etc_mcu_product", true, sizes, by, 4, bits);
     return true;
 }
 
