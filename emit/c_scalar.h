@@ -53,6 +53,11 @@ ETC_INLINE double etc_vexp_f64(double a)
     return etc_exp_f64(a);
 }
 
+ETC_INLINE double etc_vexp_and_1_f64(double a)
+{
+    return 1.0 + etc_exp_f64(a);
+}
+
 ETC_INLINE double etc_vlog_f64(double a)
 {
     return etc_log_f64(a);

@@ -179,7 +179,7 @@ ETC_INLINE void etc_scores(const EtcAttention *g, const EtcMask *mask, const flo
  * 2^-100.  (If a product is subnormal, CPUs take a hundred times as long.) */
 ETC_INLINE EtcF etc_score_exp(EtcF x)
 {
-    const EtcF e = etc_exp_between(etc_at_least(x, etc_k(-70.0)));
+    const EtcF e = etc_exp_normal(etc_at_least(x, etc_k(-70.0)), 0.0);
     return etc_select((EtcI)(e < etc_k(7.8886090522101181e-31)), etc_splat(0.0f), e);
 }
 

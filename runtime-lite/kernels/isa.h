@@ -23,12 +23,11 @@
  *   etc_within                           does both for numbers; zeros may change their sign
  *   etc_vgather                          loads the floats whose indices the lanes contain
  *   etc_vgather_pairs                    also loads the floats behind them
- *   etc_of_16                          loads each lane from 16 floats, by the low bits of its index
+ *   etc_of_8                             loads each lane from 8 floats, by the low bits of its index
  *   etc_even, etc_odd                    return the even or odd lanes of a, then those of b
  *   etc_zip_low, etc_zip_high            return the lanes of a and b in turn, in two vectors
  *   etc_fma, etc_vsqrt                   return a * b + c and the square root, rounded once
  *   etc_fused, etc_root_f32, _f64        do so for one number
- *   etc_by_power                         returns x 2^n, rounded once
  *   etc_add_terms, etc_add_taps          add the terms of a tile, the taps of four rows; return 0 if
  *                                        not done
  *   etc_transpose4                       transposes four rows of four floats

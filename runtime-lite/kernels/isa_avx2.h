@@ -135,12 +135,10 @@ ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
     *b = etc_odd(low, high);
 }
 
-/* Returns p[at[i] mod 16] in each lane i. */
-ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+/* Returns p[at[i] mod 8] in each lane i. */
+ETC_INLINE EtcF etc_of_8(const float *p, EtcI at)
 {
-    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p), (__m256i)at);
-    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p + 8), (__m256i)at);
-    return (EtcF)_mm256_blendv_ps(low, high, (__m256)(EtcI)((EtcU)at << 28));
+    return (EtcF)_mm256_permutevar8x32_ps(_mm256_loadu_ps(p), (__m256i)at);
 }
 
 /* Returns whether a lane of a mask is set. */
@@ -153,12 +151,6 @@ ETC_INLINE int etc_any_set(EtcI mask)
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     return (EtcF)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-
-/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
-ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
-{
-    return etc_by_two_powers(x, power);
 }
 
 /* Does nothing and returns 0: the CPU has fused multiply-adds. */

@@ -108,10 +108,11 @@ ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
     *b = etc_odd(low, high);
 }
 
-/* Returns p[at[i] mod 16] in each lane i. */
-ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+/* Returns p[at[i] mod 8] in each lane i. */
+ETC_INLINE EtcF etc_of_8(const float *p, EtcI at)
 {
-    return (EtcF)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)at, _mm512_loadu_ps(p));
+    const __m512 eight = _mm512_castps256_ps512(_mm256_loadu_ps(p));
+    return (EtcF)_mm512_maskz_permutexvar_ps(0xffff, (__m512i)(at & 7), eight);
 }
 
 /* Returns whether a lane of a mask is set. */
@@ -124,13 +125,6 @@ ETC_INLINE int etc_any_set(EtcI mask)
 ETC_INLINE EtcF etc_fma(EtcF a, EtcF b, EtcF c)
 {
     return (EtcF)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-
-/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
-ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
-{
-    const EtcF n = power - etc_splat(12582912.0f);
-    return (EtcF)_mm512_maskz_scalef_ps(0xffff, (__m512)x, (__m512)n);
 }
 
 /* Does nothing and returns 0: the CPU has fused multiply-adds. */

@@ -97,16 +97,10 @@ ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
     *b = etc_vgather(p + 1, at);
 }
 
-/* Returns p[at[i] mod 16] in each lane i. */
-ETC_INLINE EtcF etc_of_16(const float *p, EtcI at)
+/* Returns p[at[i] mod 8] in each lane i. */
+ETC_INLINE EtcF etc_of_8(const float *p, EtcI at)
 {
-    return etc_vgather(p, at & 15);
-}
-
-/* Returns x 2^n, rounded once.  power is n + 1.5 * 2^23; n is an integer from -150 to 128. */
-ETC_INLINE EtcF etc_by_power(EtcF x, EtcF power)
-{
-    return etc_by_two_powers(x, power);
+    return etc_vgather(p, at & 7);
 }
 
 /* -- fused multiply-adds ----------------------------------------------------------------------- */

@@ -91,13 +91,6 @@ ETC_INLINE void etc_two_powers(EtcF power, EtcF *s1, EtcF *s2)
     *s2 = (EtcF)((((EtcU)i - (EtcU)half) + 127u) << 23);
 }
 
-ETC_INLINE EtcF etc_by_two_powers(EtcF x, EtcF power)
-{
-    EtcF s1, s2;
-    etc_two_powers(power, &s1, &s2);
-    return (x * s1) * s2;
-}
-
 /* -- lane by lane ---------------------------------------------------------------------------- */
 
 ETC_INLINE EtcF etc_load_by_lane(const float *p, int64_t n)

@@ -18,45 +18,74 @@ ETC_INLINE EtcF etc_poly(EtcF x, const float *c, int n)
     return y;
 }
 
-/* Splits x into n ln2 + r with |r| <= ln2 / 2.  Returns r, and stores e^r - 1 - r in *rest and
- * n + 1.5 * 2^23 in *power; n is from -150 to 128.  x is in [-104, 89] or NaN. */
-ETC_INLINE EtcF etc_exp_reduce(EtcF x, EtcF *rest, EtcF *power)
+/* Splits x into n ln2 + r with |r| <= ln2 / 2.  Returns c, where e^r = 1 + r + r^2 c; stores r, and
+ * 1.5 * 2^23 + add + n in *power.  n is from -150 to 128; x is in [-104, 89] or NaN. */
+ETC_INLINE EtcF etc_exp_reduce(EtcF x, double add, EtcF *r, EtcF *power)
 {
-    const float c[5] = {5.000000000e-01f, 1.666657776e-01f, 4.166655615e-02f, 8.363173343e-03f,
-                        1.392617589e-03f};
-    const EtcF t = etc_fma(x, etc_k(1.44269504), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
-    const EtcF n = t - etc_k(12582912.0);
-    EtcF r = etc_fma(n, etc_k(-6.9314575195e-01), x); /* exact: the constant has 15 bits */
-    r = etc_fma(n, etc_k(-1.4286067653e-06), r);
+    const EtcF start = etc_k(12582912.0 + add); /* t is rounded to an integer */
+    const EtcF t = etc_fma(x, etc_k(1.44269504), start), n = t - start;
+    const EtcF near = etc_fma(n, etc_k(-6.9314575195e-01), x); /* exact: the constant has 15 bits */
+    const EtcF z = etc_fma(n, etc_k(-1.4286067653e-06), near), z2 = z * z;
+    const EtcF low = etc_fma(z, etc_k(1.666657776e-01), etc_k(5.000000000e-01));
+    const EtcF high = etc_fma(z, etc_k(8.363173343e-03), etc_k(4.166655615e-02));
+    *r = z;
     *power = t;
-    *rest = (r * r) * etc_poly(r, c, 5);
-    return r;
+    return etc_fma(z2, etc_fma(z2, etc_k(1.392617589e-03), high), low);
 }
 
-/* Returns e^x within 0.85 for an x in [-104, 89] or NaN. */
-ETC_INLINE EtcF etc_exp_between(EtcF x)
+/* Returns 1 + r + r^2 c. */
+ETC_INLINE EtcF etc_exp_sum(EtcF r, EtcF c)
 {
-    EtcF rest, power;
-    const EtcF r = etc_exp_reduce(x, &rest, &power);
-    const EtcF sum = etc_k(1.0) + r; /* its rounding error is added to rest */
-    const EtcF p = sum + (rest + ((etc_k(1.0) - sum) + r));
-    return etc_by_power(p, power);
+    const EtcF sum = etc_k(1.0) + r; /* its rounding error is added to the rest */
+    return sum + etc_fma(r * r, c, (etc_k(1.0) - sum) + r);
 }
 
 /* Returns e^x within 0.85. */
 ETC_INLINE EtcF etc_vexp(EtcF x)
 {
-    return etc_exp_between(etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0)));
+    EtcF r, power, s1, s2;
+    const EtcF z = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
+    const EtcF c = etc_exp_reduce(z, 0.0, &r, &power);
+    etc_two_powers(power, &s1, &s2);
+    return (etc_exp_sum(r, c) * s1) * s2;
 }
 
-/* Returns e^x - 1 within 1.1. */
+/* Returns 2^-up e^x within 0.85, for an x in [-104, 89] or NaN.  The result must be a normal
+ * float. */
+ETC_INLINE EtcF etc_exp_normal(EtcF x, double up)
+{
+    EtcF r, power;
+    const EtcF c = etc_exp_reduce(x, 127.0 - up, &r, &power);
+    return etc_exp_sum(r, c) * (EtcF)((EtcU)power << 23); /* the exponent's bits of 2^(n - up) */
+}
+
+/* Returns e^x within 0.85, for an x that is not above 0. */
+ETC_INLINE EtcF etc_exp_below(EtcF x)
+{
+    if (ETC_PIXELS == 1) { /* a CPU without vectors: one function is smaller than two */
+        return etc_vexp(x);
+    }
+    return etc_exp_normal(etc_at_least(x, etc_k(-104.0)), -64.0) * etc_k(5.42101086242752217e-20);
+}
+
+/* Returns 1 + e^x within 1.2. */
+ETC_INLINE EtcF etc_vexp_and_1(EtcF x)
+{
+    if (ETC_PIXELS == 1) {
+        return etc_k(1.0) + etc_vexp(x);
+    }
+    const EtcF z = etc_at_most(etc_at_least(x, etc_k(-40.0)), etc_k(89.0));
+    return etc_fma(etc_exp_normal(z, 64.0), etc_k(18446744073709551616.0), etc_k(1.0));
+}
+
+/* Returns e^x - 1 within 1.7. */
 ETC_INLINE EtcF etc_vexpm1(EtcF x)
 {
-    EtcF rest, power, s1, s2;
+    EtcF r, power, s1, s2;
     const EtcF z = etc_at_most(etc_at_least(x, etc_k(-104.0)), etc_k(89.0));
-    const EtcF r = etc_exp_reduce(z, &rest, &power);
+    const EtcF c = etc_exp_reduce(z, 0.0, &r, &power);
     etc_two_powers(power, &s1, &s2);
-    const EtcF p = r + rest;
+    const EtcF p = etc_fma(r * r, c, r);
     EtcF y = etc_fma(p * s1, s2, etc_fma(s1, s2, etc_k(-1.0)));
     y = etc_select((EtcI)(x > etc_k(88.0)), (s1 * (p + etc_k(1.0))) * s2, y);
     return etc_select((EtcI)(etc_vabs(x) < etc_k(1e-10)), x, y);
@@ -86,10 +115,10 @@ ETC_INLINE EtcF etc_vlog(EtcF x)
     return etc_select((EtcI)(x >= etc_k(0.0)), y, (x - x) / etc_k(0.0));
 }
 
-/* Returns 1 / (1 + e^-x) within 2.1, or 0 if that is subnormal. */
+/* Returns 1 / (1 + e^-x) within 2.3, or 0 if that is subnormal. */
 ETC_INLINE EtcF etc_vsigmoid(EtcF x)
 {
-    return etc_k(1.0) / (etc_k(1.0) + etc_vexp(-x));
+    return etc_k(1.0) / etc_vexp_and_1(-x);
 }
 
 /* Returns tanh x within 0.95. */
@@ -99,53 +128,50 @@ ETC_INLINE EtcF etc_vtanh(EtcF x)
                         -8.218921721e-03f, 2.510459395e-03f, -4.206954909e-04f};
     const EtcF a = etc_vabs(x), u = a * a;
     const EtcF small = etc_fma(a * u, etc_poly(u, c, 7), a);
-    const EtcF big = etc_k(1.0) - (etc_k(2.0) / (etc_vexp(a + a) + etc_k(1.0)));
+    const EtcF big = etc_k(1.0) - (etc_k(2.0) / etc_vexp_and_1(a + a));
     const EtcF y = etc_select((EtcI)(a < etc_k(1.0)), small, big);
     return (EtcF)((EtcU)y | ((EtcU)x & 0x80000000u));
 }
 
-/* Column n: the polynomial in x - n 529 / 2048 that is the error function near there; for n = 0
+/* Column n: the polynomial in x - n 67 / 128 that is the error function near there; for n = 0
  * without x.  From 3.925 on the function is 1. */
-static const float etc_erf_near[6][16] = {
-    {0.0f, 2.851068974e-01f, 5.349673033e-01f, 7.268675566e-01f, 8.560311794e-01f,
-     9.322193265e-01f, 9.716027975e-01f, 9.894435406e-01f, 9.965258837e-01f, 9.989896417e-01f,
-     9.997407198e-01f, 9.999413490e-01f, 9.999883175e-01f, 9.999979734e-01f, 9.999997020e-01f,
-     9.999999404e-01f},
-    {1.283791661e-01f, 1.055551171e+00f, 8.640757203e-01f, 6.189743876e-01f, 3.880091012e-01f,
-     2.128430754e-01f, 1.021704972e-01f, 4.291803762e-02f, 1.577620395e-02f, 5.074737128e-03f,
-     1.428475953e-03f, 3.518687445e-04f, 7.584672130e-05f, 1.430676002e-05f, 2.361533689e-06f,
-     3.465722784e-07f},
-    {2.874769223e-07f, -2.726441920e-01f, -4.463833272e-01f, -4.796355665e-01f,
-     -4.008967578e-01f, -2.748807371e-01f, -1.583521962e-01f, -7.761282474e-02f,
-     -3.260293975e-02f, -1.178802364e-02f, -3.685257398e-03f, -9.950370295e-04f,
-     -2.332324511e-04f, -5.629269072e-05f, -1.577236799e-05f, 1.958712346e-05f},
-    {-3.761420250e-01f, -3.049291372e-01f, -1.343109608e-01f, 4.145859927e-02f,
-     1.467981935e-01f, 1.657331437e-01f, 1.295450628e-01f, 7.923369855e-02f, 3.965157643e-02f,
-     1.659195311e-02f, 5.877560936e-03f, 1.776400488e-03f, 4.604795249e-04f, 1.027596227e-04f,
-     1.979583249e-05f, 7.136417844e-05f},
-    {2.911196789e-04f, 1.292790025e-01f, 1.826831400e-01f, 1.428887546e-01f, 5.819098651e-02f,
-     -1.542277355e-02f, -4.684942588e-02f, -4.492659494e-02f, -2.994790301e-02f,
-     -1.594391465e-02f, -6.664566696e-03f, -2.487192862e-03f, -7.522297092e-04f,
-     3.207734553e-04f, 3.870657238e-04f, -3.772593802e-03f},
-    {1.109471023e-01f, 7.913655043e-02f, 3.619683674e-03f, -5.667753890e-02f, -6.760206819e-02f,
-     -4.185058549e-02f, -9.448220022e-03f, 9.229855612e-03f, 1.292186696e-02f, 9.293029085e-03f,
-     4.824578296e-03f, 1.970597310e-03f, 6.568477256e-04f, 1.822246268e-04f, 4.256902321e-05f,
-     -2.439664304e-02f}};
+static const float etc_erf_near[8][8] = {
+    {0.0f, 5.408531427e-01f, 8.612614274e-01f, 9.736325741e-01f, 9.969336987e-01f,
+     9.997854829e-01f, 9.999910593e-01f, 9.999997616e-01f},
+    {1.283791661e-01f, 8.579541445e-01f, 3.771301210e-01f, 9.583770484e-02f, 1.407990325e-02f,
+     1.195861842e-03f, 5.871923713e-05f, 1.666828666e-06f},
+    {2.505109364e-07f, -4.490832686e-01f, -3.948088288e-01f, -1.504908055e-01f, -2.948532999e-02f,
+     -3.133026417e-03f, -1.824013016e-04f, -1.351055062e-06f},
+    {-3.761370480e-01f, -1.292667091e-01f, 1.498317569e-01f, 1.256039441e-01f, 3.645547852e-02f,
+     5.062203389e-03f, 3.665477561e-04f, 1.435099512e-05f},
+    {1.648908656e-04f, 1.834172159e-01f, 5.321941152e-02f, -4.861671850e-02f, -2.812841907e-02f,
+     -5.456218962e-03f, -5.917145754e-04f, -2.081599814e-04f},
+    {1.117070541e-01f, 1.683641021e-04f, -6.717011333e-02f, -7.265275344e-03f, 1.280104183e-02f,
+     4.325175658e-03f, 5.357518094e-04f, 3.233681491e-05f},
+    {3.404309973e-03f, -4.714871198e-02f, 8.398414589e-03f, 1.818625629e-02f, -3.286608029e-03f,
+     -3.492257558e-03f, 3.204370150e-04f, 1.750444528e-03f},
+    {-3.014005907e-02f, 8.700447157e-03f, 1.271399390e-02f, -5.439770874e-03f, -2.291105688e-03f,
+     6.545195938e-04f, 2.563481685e-04f, 1.032503769e-05f}};
 
 /* etc_verf for one float. */
 ETC_OUTLINE float etc_erf_of(float x)
 {
-    const float step = (float)(529.0 / 2048.0), a = __builtin_fabsf(x), z = (a > 3.925f) ? 3.925f : a;
-    const float at = etc_fused(z, (float)(2048.0 / 529.0), 12582912.0f);
-    const float t = etc_fused(12582912.0f - at, step, z);
+    const float step = (float)(67.0 / 128.0), a = __builtin_fabsf(x), z = (a > 3.925f) ? 3.925f : a;
+    const float at = etc_fused(z, (float)(128.0 / 67.0), 12582912.0f);
+    const float t = etc_fused(12582912.0f - at, step, z), t2 = t * t;
     uint32_t n;
     __builtin_memcpy(&n, &at, sizeof n);
-    const float *c = &etc_erf_near[0][n & 15u];
-    float y = c[5 * 16];
-    for (int i = 4; i > 0; i--) {
-        y = etc_fused(y, t, c[i * 16]);
-    }
+    const float *c = &etc_erf_near[0][n & 7u];
+    float y = etc_fused(c[7 * 8], t2, etc_fused(c[6 * 8], t, c[5 * 8]));
+    y = etc_fused(y, t2, etc_fused(c[4 * 8], t, c[3 * 8]));
+    y = etc_fused(y, t2, etc_fused(c[2 * 8], t, c[8]));
     return __builtin_copysignf(etc_fused(y, t, (t < c[0]) ? c[0] : t), x);
+}
+
+/* Returns c[i] + c[i + 1] t, where c is a column of etc_erf_near for each lane. */
+ETC_INLINE EtcF etc_erf_pair(int i, EtcI column, EtcF t)
+{
+    return etc_fma(etc_of_8(etc_erf_near[i + 1], column), t, etc_of_8(etc_erf_near[i], column));
 }
 
 /* Returns the error function of x within 1.2. */
@@ -158,15 +184,14 @@ ETC_INLINE EtcF etc_verf(EtcF x)
         }
         return r;
     }
-    const EtcF step = etc_k(529.0 / 2048.0), z = etc_at_most(etc_vabs(x), etc_k(3.925));
-    const EtcF at = etc_fma(z, etc_k(2048.0 / 529.0), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
-    const EtcF t = etc_fma(etc_k(12582912.0) - at, step, z); /* exact */
-    EtcF y = etc_of_16(etc_erf_near[5], (EtcI)at);
-    ETC_UNROLL
-    for (int i = 4; i > 0; i--) {
-        y = etc_fma(y, t, etc_of_16(etc_erf_near[i], (EtcI)at));
-    }
-    y = etc_fma(y, t, etc_at_least(t, etc_of_16(etc_erf_near[0], (EtcI)at)));
+    const EtcF step = etc_k(67.0 / 128.0), z = etc_at_most(etc_vabs(x), etc_k(3.925));
+    const EtcF at = etc_fma(z, etc_k(128.0 / 67.0), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
+    const EtcF t = etc_fma(etc_k(12582912.0) - at, step, z), t2 = t * t; /* t is exact */
+    const EtcI column = (EtcI)at;
+    EtcF y = etc_fma(etc_of_8(etc_erf_near[7], column), t2, etc_erf_pair(5, column, t));
+    y = etc_fma(y, t2, etc_erf_pair(3, column, t));
+    y = etc_fma(y, t2, etc_erf_pair(1, column, t));
+    y = etc_fma(y, t, etc_at_least(t, etc_of_8(etc_erf_near[0], column)));
     return (EtcF)((EtcU)y | ((EtcU)x & 0x80000000u));
 }
 

@@ -15,6 +15,7 @@
 #define etc_vdivisor(b) (b)
 #define etc_verf(a) etc_erf_f64(a)
 #define etc_vexp(a) etc_exp_f64(a)
+#define etc_vexp_and_1(a) (1.0 + etc_exp_f64(a))
 #define etc_vexpm1(a) etc_expm1_f64(a)
 #define etc_vfloor(a) etc_floor_f64(a)
 #define etc_vfloordiv(a, p) etc_floordiv_f64(a, p)
