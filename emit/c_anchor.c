@@ -539,18 +539,20 @@ bool emit_softmax(Function *f, const Node *n, Clamp clamp)
     int at = axis(d, y->type.rank);
     Dim count = y->type.rank ? size_of(y, at) : DIM(1);
     type_strides(f->e, y->type, row);
-    Dim stride = y->type.rank ? row[at] : DIM(1);
-    if (y->type.rank)
-        nest.size[at] = DIM(1);
+    Dim inner = y->type.rank ? row[at] : DIM(1);
+    for (int i = at; i >= 0 && i < y->type.rank; i++)
+        nest.size[i] = DIM(1);
     nest_collapse(f->e, &nest);
     int indent = nest_open(f, &nest, nest.rank, index);
-    put(&f->body, "%*setc_softmax_f32(", indent, "");
+    const bool is_row = dim_is_one(inner);
+    put(&f->body, "%*setc_softmax_%s(", indent, "", is_row ? "row" : "f32");
     nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
     put(&f->body, ", ");
     nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
     put(&f->body, ", ");
     put_field(f, count, false);
-    put_field(f, stride, false);
+    if (!is_row)
+        put_field(f, inner, false);
     put(&f->body, "%d);\n", n->op == OP__LOG_SOFTMAX);
     nest_close(f, nest.rank);
     return true;

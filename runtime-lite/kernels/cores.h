@@ -68,7 +68,7 @@ typedef struct EtcCores {
                       const EtcAttention *g, void *work);
     void (*conv)(const float *x, const float *w, const float *bias, float *y, const EtcConv *g,
                  void *work);
-    void (*softmax)(const float *x, float *y, int64_t n, int64_t stride, int is_log);
+    void (*softmax)(const float *x, float *y, int64_t n, int64_t inner, int is_log);
     void (*sum)(const float *x, int64_t n, EtcSum *s);
     float (*amax)(const float *x, int64_t n, float start);
     void (*scale_shift)(const float *x, float scale, float shift, float *y, int64_t n);

@@ -5,19 +5,21 @@
 #include "runtime-lite/kernels/kernels.h"
 
 /* Does what the core of softmax.h does, in double. */
-static void softmax_f64(const double *x, double *y, int64_t n, int64_t stride, int is_log)
+static void softmax_f64(const double *x, double *y, int64_t n, int64_t inner, int is_log)
 {
-    double max = -__builtin_inf(), sum = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        max = ((max > x[i * stride]) || (max != max)) ? max : x[i * stride];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        sum += etc_exp_f64(x[i * stride] - max);
-    }
-    const double log_sum = etc_log_f64(sum);
-    for (int64_t i = 0; i < n; i++) {
-        const double d = x[i * stride] - max;
-        y[i * stride] = is_log ? (d - log_sum) : (etc_exp_f64(d) / sum);
+    for (int64_t c = 0; c < inner; c++, x++, y++) {
+        double max = -__builtin_inf(), sum = 0.0;
+        for (int64_t i = 0; i < n; i++) {
+            max = ((max > x[i * inner]) || (max != max)) ? max : x[i * inner];
+        }
+        for (int64_t i = 0; i < n; i++) {
+            sum += etc_exp_f64(x[i * inner] - max);
+        }
+        const double log_sum = etc_log_f64(sum);
+        for (int64_t i = 0; i < n; i++) {
+            const double d = x[i * inner] - max;
+            y[i * inner] = is_log ? (d - log_sum) : (etc_exp_f64(d) / sum);
+        }
     }
 }
 
@@ -58,8 +60,8 @@ static EtcStatus run(const EtcCall *c, int is_log)
         return ETC_OK;
     }
     const Rows r = rows_of(x, d);
-    for (int64_t i = 0; i < (r.outer * r.inner); i++) {
-        const int64_t at = ((i / r.inner) * r.n * r.inner) + (i % r.inner);
+    for (int64_t i = 0; i < r.outer; i++) {
+        const int64_t at = i * r.n * r.inner;
         if (ETC_HAS(ETC_F64) && (x->dtype == ETC_F64)) {
             softmax_f64((const double *)x->data + at, (double *)y->data + at, r.n, r.inner, is_log);
         } else {

@@ -1,4 +1,4 @@
-/* softmax.h -- softmax and log_softmax of one row, whose elements may have a stride; y may be x.
+/* softmax.h -- softmax and log_softmax along one dimension; y may be x.
  *
  * The results are e^(x - max) / sum and (x - max) - ln sum.  reduce.h defines the order of the sum.
  */
@@ -8,56 +8,88 @@
 #include "runtime-lite/kernels/math.h"
 #include "runtime-lite/kernels/reduce.h"
 
-/* Loads n floats that are `stride` apart, or a whole vector if n is larger.  The other lanes become
- * zero. */
-ETC_INLINE EtcF etc_load_apart(const float *x, int64_t stride, int64_t n)
+/* Stores the results of m elements from d = x - max and e = e^d. */
+ETC_INLINE void etc_softmax_put(float *y, int64_t m, EtcF d, EtcF e, EtcF sum, int is_log)
 {
-    EtcF v = ETC_REP(0.0f);
-    if (stride == 1) {
-        return etc_load(x, n);
-    }
-    for (int64_t i = 0; i < etc_min_i64(n, ETC_LANES); i++) {
-        v[i] = x[i * stride];
-    }
-    return v;
+    const EtcI all = (EtcI)etc_splat(0.0f) - is_log;
+    etc_store(y, m, etc_select(all, d - etc_vlog(sum), e / sum));
 }
 
-ETC_INLINE void etc_store_apart(float *y, int64_t stride, int64_t n, EtcF v)
+/* Computes the softmax of n floats that are next to each other. */
+ETC_OUTLINE void etc_softmax_row(const float *x, float *y, int64_t n, int is_log)
 {
-    if (stride == 1) {
-        etc_store(y, n, v);
+    const EtcI iota = ETC_IOTA;
+    const EtcF top = etc_splat(etc_amax_f32(x, n, -__builtin_inff()));
+    EtcSum sum, block;
+    etc_sum_start(&sum);
+    for (int64_t from = 0; from < n; from += ETC_SUM_BLOCK) {
+        const int64_t to = etc_min_i64(n, from + ETC_SUM_BLOCK);
+        etc_sum_start(&block);
+        for (int64_t i = from; i < to; i += ETC_LANES) {
+            float *lane = block.lane + (i % 16);
+            EtcF e = etc_exp_below(etc_load(x + i, to - i) - top);
+            if ((to - i) < ETC_LANES) {
+                e = etc_select((EtcI)(iota < etc_splat_i32((int32_t)(to - i))), e, etc_splat(0.0f));
+            }
+            etc_storeu(lane, etc_loadu(lane) + e);
+            if (is_log == 0) {
+                etc_store(y + i, to - i, e);
+            }
+        }
+        for (int i = 0; i < 16; i += ETC_LANES) {
+            etc_storeu(sum.lane + i, etc_loadu(sum.lane + i) + etc_loadu(block.lane + i));
+        }
+    }
+    const EtcF by = etc_splat(etc_sum_end(&sum));
+    for (int64_t i = 0; i < n; i += ETC_LANES) {
+        const EtcF d = etc_load(x + i, n - i) - top;
+        etc_softmax_put(y + i, n - i, d, (is_log != 0) ? d : etc_load(y + i, n - i), by, is_log);
+    }
+}
+
+/* Computes the softmax of m columns, or of ETC_LANES, of n floats that are `inner` apart. */
+ETC_OUTLINE void etc_softmax_columns(const float *x, float *y, int64_t n, int64_t inner, int64_t m,
+                                     int is_log)
+{
+    float unused[ETC_LANES];
+    float *to = (is_log != 0) ? unused : y;
+    const int64_t step = (is_log != 0) ? 0 : inner;
+    EtcF top = etc_splat(-__builtin_inff()), sum[16];
+    for (int64_t i = 0; i < n; i++) {
+        top = etc_max(top, etc_load(x + (i * inner), m));
+    }
+    for (int64_t lane = 0; lane < 16; lane++) {
+        sum[lane] = etc_splat(0.0f);
+        for (int64_t from = lane; from < n; from += ETC_SUM_BLOCK) {
+            EtcF part = etc_splat(0.0f);
+            for (int64_t i = from; i < etc_min_i64(n, from + ETC_SUM_BLOCK); i += 16) {
+                const EtcF e = etc_exp_below(etc_load(x + (i * inner), m) - top);
+                etc_store(to + (i * step), m, e);
+                part += e;
+            }
+            sum[lane] += part;
+        }
+    }
+    for (int k = 8; k > 0; k /= 2) { /* the tree of etc_sum_end */
+        for (int i = 0; i < k; i++) {
+            sum[i] += sum[i + k];
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const EtcF d = etc_load(x + (i * inner), m) - top, e = etc_load(to + (i * step), m);
+        etc_softmax_put(y + (i * inner), m, d, e, sum[0], is_log);
+    }
+}
+
+/* Computes the softmax, or with is_log the log_softmax, of each column of x [n][inner]. */
+ETC_OUTLINE void etc_softmax_f32(const float *x, float *y, int64_t n, int64_t inner, int is_log)
+{
+    if (inner == 1) {
+        etc_softmax_row(x, y, n, is_log);
         return;
     }
-    for (int64_t i = 0; i < etc_min_i64(n, ETC_LANES); i++) {
-        y[i * stride] = v[i];
-    }
-}
-
-/* Computes the softmax, or with is_log the log_softmax, of n floats, which are `stride` floats
- * apart in x and in y. */
-ETC_OUTLINE void etc_softmax_f32(const float *x, float *y, int64_t n, int64_t stride, int is_log)
-{
-    float part[ETC_SUM_BLOCK];
-    float max = -__builtin_inff();
-    EtcSum sum;
-    for (int64_t i = 0; i < n; i++) {
-        max = ((max > x[i * stride]) || (max != max)) ? max : x[i * stride];
-    }
-    const EtcF top = etc_splat(max);
-    etc_sum_start(&sum);
-    for (int64_t i = 0; i < n; i += ETC_SUM_BLOCK) {
-        const int64_t m = etc_min_i64(n - i, ETC_SUM_BLOCK);
-        for (int64_t j = 0; j < m; j += ETC_LANES) {
-            const EtcF d = etc_load_apart(x + ((i + j) * stride), stride, m - j) - top;
-            etc_storeu(part + j, etc_vexp(d));
-        }
-        etc_sum_f32(part, m, &sum);
-    }
-    const EtcF by = etc_splat(etc_sum_end(&sum)), log_by = etc_vlog(by);
-    for (int64_t i = 0; i < n; i += ETC_LANES) {
-        const EtcF d = etc_load_apart(x + (i * stride), stride, n - i) - top;
-        const EtcF r = (is_log != 0) ? (d - log_by) : (etc_vexp(d) / by);
-        etc_store_apart(y + (i * stride), stride, n - i, r);
+    for (int64_t c = 0; c < inner; c += ETC_LANES) {
+        etc_softmax_columns(x + c, y + c, n, inner, inner - c, is_log);
     }
 }
 

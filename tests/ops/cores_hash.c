@@ -616,7 +616,8 @@ static void hash_rest(void)
     hash_floats("avg_pool", 3 * 8 * 12);
     etc_softmax_f32(in_a, out, 1777, 1, 0);
     etc_softmax_f32(in_a, out + 2000, 333, 3, 1);
-    hash_floats("softmax", 3000);
+    etc_softmax_f32(in_a, out + 3000, 600, 37, 0);
+    hash_floats("softmax", 25200);
     etc_sum_start(&s);
     etc_sum_f32(in_a, 12345, &s);
     out[0] = etc_sum_end(&s);
