@@ -47,6 +47,13 @@ typedef struct EtcAcross {
  * widths are divided into such tiles with less waste than into tiles of two vectors. */
 #define ETC_PIXELS3 ((ETC_PIXELS == 6) ? 4 : 0)
 
+/* Two terms in one turn of the loop save 2 % of the time. */
+#if defined(ETC_WIDE_FMA) && !defined(ETC_ISA_TABLE)
+#define ETC_TWO_TERMS ETC_UNROLL_2
+#else
+#define ETC_TWO_TERMS
+#endif
+
 /* Adds all terms of a tile of n pixels by nv vectors.  n and nv are constants after inlining. */
 ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
 {
@@ -66,6 +73,7 @@ ETC_INLINE void etc_across_tile(const EtcAcross *t, int n, int nv)
         }
     }
     for (int64_t s = 0; s < t->steps; s++) {
+        ETC_TWO_TERMS
         for (const int64_t *at = t->at; at < end; at++) {
             const float *first = x + *at, *second = first + x_half;
             const EtcF wv = etc_kept(etc_loadu(w)), wv2 = (nv >= 2) ? etc_kept(etc_loadu(w2)) : wv;

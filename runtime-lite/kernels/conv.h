@@ -12,6 +12,7 @@
 #define ETC_CONV_H
 
 #include "runtime-lite/kernels/across.h"
+#include "runtime-lite/kernels/along.h"
 #include "runtime-lite/kernels/direct.h"
 #include "runtime-lite/kernels/line.h"
 
@@ -348,9 +349,18 @@ ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bi
 {
     EtcPlanes planes;
     EtcConv rest = *g;
-    if (etc_is_across(g, &planes)) {
-        const int64_t done = g->oc - (g->oc % ETC_TOGETHER);
+    int64_t done = 0;
+#if defined(ETC_ALONG)
+    if (etc_is_along(g)) {
+        etc_conv_along(x, w, bias, y, g, work);
+        done = g->oc - (g->oc % ETC_TOGETHER);
+    }
+#endif
+    if ((done == 0) && etc_is_across(g, &planes)) {
         etc_conv_across(x, w, bias, y, g, &planes, work);
+        done = g->oc - (g->oc % ETC_TOGETHER);
+    }
+    if (done > 0) {
         rest.oc -= done;
         w += done * g->ic * g->kh * g->kw;
         y += done * g->y_plane;
