@@ -343,31 +343,55 @@ ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *
     }
 }
 
+/* The floats of x that the tiles of a part of a row read; they stay in the second-level cache. */
+#define ETC_NEAR_PIXELS 49152
+
+/* Returns how many pixels of a convolution over one dimension are computed at a time, so that the
+ * tiles add the terms of all channels at once. */
+ETC_INLINE int64_t etc_conv_columns(const EtcConv *g)
+{
+    const int64_t room = etc_min_i64((ETC_WORK_BYTES / 4) - ETC_SUMS - ETC_LANES, ETC_NEAR_PIXELS);
+    const int64_t reach = ((g->kw - 1) * g->dw) + 1, phases = etc_min_i64(g->sw, reach);
+    const int64_t most = (room / (etc_max_i64(g->ic, 1) * phases)) - (reach / g->sw);
+    if ((g->oh > 1) || (g->ih > 1) || (g->kw == 1) || (most < (4 * ETC_LANES)) || (most >= g->ow)) {
+        return g->ow;
+    }
+    const int64_t parts = (g->ow + most - 1) / most, n = (g->ow + parts - 1) / parts;
+    return etc_min_i64(n + ETC_LANES - 1 - ((n + ETC_LANES - 1) % ETC_LANES), most);
+}
+
 /* Computes one image and group of a convolution that is neither depthwise nor transposed. */
 ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *work)
 {
-    EtcPlanes planes;
-    EtcConv rest = *g;
-    int64_t done = 0;
+    const int64_t columns = etc_conv_columns(g), whole = g->oc - (g->oc % ETC_TOGETHER);
+    for (int64_t from = 0; from < g->ow; from += columns) {
+        const int64_t left = (from * g->sw) - g->pw, first = etc_max_i64(left, 0);
+        EtcConv c = *g;
+        EtcPlanes planes;
+        int64_t done = 0;
+        c.ow = etc_min_i64(columns, g->ow - from);
+        if (from > 0) {
+            c.iw = etc_max_i64(g->iw - first, 0);
+            c.pw = first - left;
+        }
+        const float *xc = x + ((from > 0) ? first : 0);
 #if defined(ETC_ALONG)
-    if (etc_is_along(g)) {
-        etc_conv_along(x, w, bias, y, g, work);
-        done = g->oc - (g->oc % ETC_TOGETHER);
-    }
+        if (etc_is_along(&c)) {
+            etc_conv_along(xc, w, bias, y + from, &c, work);
+            done = whole;
+        }
 #endif
-    if ((done == 0) && etc_is_across(g, &planes)) {
-        etc_conv_across(x, w, bias, y, g, &planes, work);
-        done = g->oc - (g->oc % ETC_TOGETHER);
-    }
-    if (done > 0) {
-        rest.oc -= done;
-        w += done * g->ic * g->kh * g->kw;
-        y += done * g->y_plane;
-        bias = (bias != NULL) ? (bias + done) : NULL;
-    }
-    if (rest.oc > 0) {
-        etc_conv_product(x, w, bias, y, &rest, work);
+        if ((done == 0) && etc_is_across(&c, &planes)) {
+            etc_conv_across(xc, w, bias, y + from, &c, &planes, work);
+            done = whole;
+        }
+        c.oc -= done;
+        if (c.oc > 0) {
+            etc_conv_product(xc, w + (done * g->ic * g->kh * g->kw),
+                             (bias != NULL) ? (bias + done) : NULL, y + from + (done * g->y_plane), &c,
+                             work);
+        }
     }
 }
 
