@@ -42,7 +42,7 @@ ETC_INLINE int64_t etc_along_reach(const EtcConv *g, int64_t n)
 
 ETC_INLINE EtcBorder etc_along_border(const EtcConv *g)
 {
-    return etc_border(g->iw, g->ow, (g->kw - 1) * g->dw + 1, g->sw, g->pw);
+    return etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
 }
 
 /* Returns whether a convolution uses these tiles, for all whole blocks of channels. */

@@ -8,11 +8,10 @@
 #include "runtime-lite/kernels/math.h"
 #include "runtime-lite/kernels/reduce.h"
 
-/* Stores the results of m elements from d = x - max and e = e^d. */
-ETC_INLINE void etc_softmax_put(float *y, int64_t m, EtcF d, EtcF e, EtcF sum, int is_log)
+/* Stores the results of m elements from d = x - max and e = e^d.  by: the sum, or its logarithm. */
+ETC_INLINE void etc_softmax_put(float *y, int64_t m, EtcF d, EtcF e, EtcF by, int is_log)
 {
-    const EtcI all = (EtcI)etc_splat(0.0f) - is_log;
-    etc_store(y, m, etc_select(all, d - etc_vlog(sum), e / sum));
+    etc_store(y, m, (is_log != 0) ? (d - by) : (e / by));
 }
 
 /* Computes the softmax of n floats that are next to each other. */
@@ -40,14 +39,14 @@ ETC_OUTLINE void etc_softmax_row(const float *x, float *y, int64_t n, int is_log
             etc_storeu(sum.lane + i, etc_loadu(sum.lane + i) + etc_loadu(block.lane + i));
         }
     }
-    const EtcF by = etc_splat(etc_sum_end(&sum));
+    const EtcF all = etc_splat(etc_sum_end(&sum)), by = (is_log != 0) ? etc_vlog(all) : all;
     for (int64_t i = 0; i < n; i += ETC_LANES) {
         const EtcF d = etc_load(x + i, n - i) - top;
         etc_softmax_put(y + i, n - i, d, (is_log != 0) ? d : etc_load(y + i, n - i), by, is_log);
     }
 }
 
-/* Computes the softmax of m columns, or of ETC_LANES, of n floats that are `inner` apart. */
+/* Computes the softmax of m columns, at most ETC_LANES, of n floats that are `inner` apart. */
 ETC_OUTLINE void etc_softmax_columns(const float *x, float *y, int64_t n, int64_t inner, int64_t m,
                                      int is_log)
 {
@@ -75,9 +74,10 @@ ETC_OUTLINE void etc_softmax_columns(const float *x, float *y, int64_t n, int64_
             sum[i] += sum[i + k];
         }
     }
+    const EtcF by = (is_log != 0) ? etc_vlog(sum[0]) : sum[0];
     for (int64_t i = 0; i < n; i++) {
         const EtcF d = etc_load(x + (i * inner), m) - top, e = etc_load(to + (i * step), m);
-        etc_softmax_put(y + (i * inner), m, d, e, sum[0], is_log);
+        etc_softmax_put(y + (i * inner), m, d, e, by, is_log);
     }
 }
 
