@@ -1,10 +1,9 @@
 /* attention.h -- attention of one head: y = softmax(scale q k^T + bias + mask) v.
  *
  * q is multiplied by scale and rounded.  A score s is the dot product of a row of q and a key,
- * summed as in matmul.h, or cap tanh(s) of it.  The bias is added first, then the mask.  An output
- * adds its terms e^(s - max) v in order of the keys, and is then divided by the sum of the row's
- * exponentials, which is the one of reduce.h.  A row that sees no key gives zeros, or NaN if is_plain
- * is set.
+ * summed as in matmul.h, or cap tanh(s) of it.  The bias is added first, then the mask.  The
+ * softmax of a row is e^(s - max) / sum; the sum is the one of reduce.h.  An output adds its terms
+ * in order of the keys.  A row that sees no key gives zeros, or NaN if is_plain is set.
  *
  * Scores are computed one tile at a time.  A tile has some rows of scores for all keys.  If a
  * single row does not fit, a tile has a block of the keys, and its scores are computed three
@@ -47,8 +46,7 @@ typedef struct EtcMask {
 
 /* A tile, and pointers to its parts in `work`. */
 typedef struct EtcScores {
-    float *panel, *part, *max, *s; /* `part`: scaled queries, at most ETC_KB floats of each; `max`: a
-                                    * row's maximum, or the sum of its exponentials if it is whole */
+    float *panel, *part, *max, *s; /* `part`: scaled queries, at most ETC_KB floats of each */
     EtcSum *sum;
     int64_t rows, keys;         /* the most rows and keys that the tile can hold */
     int64_t row, part_row;      /* floats from one row to the next in s and in part */
@@ -198,6 +196,24 @@ ETC_INLINE void etc_scores_exp(float *s, int64_t n, float max, int32_t is_plain)
     }
 }
 
+/* Divides n scores by their sum.  A step by the remainder rounds a product with the reciprocal
+ * (Markstein). */
+ETC_INLINE void etc_scores_divide(float *s, int64_t n, float sum)
+{
+    const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */
+#if defined(ETC_WIDE_FMA) && !defined(ETC_ISA_TABLE)
+    const EtcF once = etc_k(1.0) / by;
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        const EtcF v = etc_load(s + j, n - j), q = v * once;
+        etc_store(s + j, n - j, etc_fma(etc_fma(-q, by, v), once, q));
+    }
+#else
+    for (int64_t j = 0; j < n; j += ETC_LANES) {
+        etc_store(s + j, n - j, etc_load(s + j, n - j) / by);
+    }
+#endif
+}
+
 /* Replaces n16 scores, a multiple of 16, with e^(s - top).  Returns their sum. */
 ETC_INLINE float etc_scores_exp_sum(float *s, int64_t n16, float top)
 {
@@ -240,9 +256,8 @@ ETC_INLINE float etc_scores_max(const float *s, int64_t n16)
     return most[0];
 }
 
-/* Replaces a row of n scores with their exponentials, and returns the sum, or 0 if the row sees no
- * key. */
-ETC_OUTLINE float etc_scores_softmax(float *s, int64_t n, int32_t is_plain)
+/* Computes the softmax of a row of n scores. */
+ETC_OUTLINE void etc_scores_softmax(float *s, int64_t n, int32_t is_plain)
 {
     const int64_t n16 = ((n + 15) / 16) * 16;
     const EtcI iota = ETC_IOTA;
@@ -252,13 +267,13 @@ ETC_OUTLINE float etc_scores_softmax(float *s, int64_t n, int32_t is_plain)
     }
     const float top = etc_scores_max(s, n16);
     if (top > -__builtin_inff()) { /* NaN among the scores makes the sum NaN */
-        return etc_scores_exp_sum(s, n16, top);
+        etc_scores_divide(s, n16, etc_scores_exp_sum(s, n16, top));
+        return;
     }
     const int sees_none = (etc_amax_f32(s, n, top) == top) && (is_plain == 0);
     for (int64_t j = 0; j < n; j += ETC_LANES) {
         etc_storeu(s + j, etc_splat(sees_none ? 0.0f : __builtin_nanf("")));
     }
-    return 0.0f;
 }
 
 /* Computes y = s v for the first block of keys and y += s v for the others. */
@@ -297,7 +312,7 @@ ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep s
 {
     float *s = t->s + (i * t->row);
     if (step == ETC_STEP_WHOLE) {
-        t->max[i] = etc_scores_softmax(s, t->n_key, g->is_plain);
+        etc_scores_softmax(s, t->n_key, g->is_plain);
         return;
     }
     if (step == ETC_STEP_MAX) {
@@ -307,20 +322,8 @@ ETC_INLINE void etc_attention_row(const EtcAttention *g, EtcScores *t, EtcStep s
     etc_scores_exp(s, t->n_key, t->max[i], g->is_plain);
     if (step == ETC_STEP_SUM) {
         etc_sum_f32(s, t->n_key, &t->sum[i]);
-    }
-}
-
-/* Divides the rows of y that belong to the tile by the sums of their exponentials. */
-ETC_INLINE void etc_attention_divide(const EtcAttention *g, const EtcScores *t, int is_whole,
-                                     float *y)
-{
-    for (int64_t i = 0; i < t->n; i++) {
-        const float sum = is_whole ? t->max[i] : etc_sum_end(&t->sum[i]);
-        const EtcF by = etc_splat((sum == 0.0f) ? 1.0f : sum); /* 0: the row sees no key */
-        float *row = y + ((t->query + i) * g->y_row);
-        for (int64_t j = 0; j < g->d_v; j += ETC_LANES) {
-            etc_store(row + j, g->d_v - j, etc_load(row + j, g->d_v - j) / by);
-        }
+    } else {
+        etc_scores_divide(s, t->n_key, etc_sum_end(&t->sum[i]));
     }
 }
 
@@ -362,7 +365,6 @@ ETC_OUTLINE void etc_attention_f32(const float *q, const float *k, const float *
         for (; step <= last; step++) {
             etc_attention_step(g, mask, q, k, v, y, &t, (EtcStep)step, seen);
         }
-        etc_attention_divide(g, &t, is_whole, y);
     }
 }
 
