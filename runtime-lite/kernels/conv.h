@@ -361,37 +361,49 @@ ETC_INLINE int64_t etc_conv_columns(const EtcConv *g)
 }
 
 /* Computes one image and group of a convolution that is neither depthwise nor transposed. */
+ETC_INLINE void etc_conv_part(const float *x, const float *w, const float *bias, float *y,
+                               const EtcConv *g, float *work)
+{
+    EtcPlanes planes;
+    EtcConv rest = *g;
+    int64_t done = 0;
+#if defined(ETC_ALONG)
+    if (etc_is_along(g)) {
+        etc_conv_along(x, w, bias, y, g, work);
+        done = g->oc - (g->oc % ETC_TOGETHER);
+    }
+#endif
+    if ((done == 0) && etc_is_across(g, &planes)) {
+        etc_conv_across(x, w, bias, y, g, &planes, work);
+        done = g->oc - (g->oc % ETC_TOGETHER);
+    }
+    rest.oc -= done;
+    if (rest.oc > 0) {
+        etc_conv_product(x, w + (done * g->ic * g->kh * g->kw), (bias != NULL) ? (bias + done) : NULL,
+                         y + (done * g->y_plane), &rest, work);
+    }
+}
+
+/* Does so, some columns at a time if that is faster. */
 ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *work)
 {
-    const int64_t columns = etc_conv_columns(g), whole = g->oc - (g->oc % ETC_TOGETHER);
+    if (ETC_PIXELS == 1) {
+        etc_conv_part(x, w, bias, y, g, work);
+        return;
+    }
+    const int64_t columns = etc_conv_columns(g);
+    EtcConv part = *g;
     for (int64_t from = 0; from < g->ow; from += columns) {
-        const int64_t left = (from * g->sw) - g->pw, first = etc_max_i64(left, 0);
-        EtcConv c = *g;
-        EtcPlanes planes;
-        int64_t done = 0;
-        c.ow = etc_min_i64(columns, g->ow - from);
-        if (from > 0) {
-            c.iw = etc_max_i64(g->iw - first, 0);
-            c.pw = first - left;
+        int64_t first = 0;
+        if (columns < g->ow) {
+            const int64_t left = (from * g->sw) - g->pw;
+            first = etc_max_i64(left, 0);
+            part.ow = etc_min_i64(columns, g->ow - from);
+            part.iw = etc_max_i64(g->iw - first, 0);
+            part.pw = first - left;
         }
-        const float *xc = x + ((from > 0) ? first : 0);
-#if defined(ETC_ALONG)
-        if (etc_is_along(&c)) {
-            etc_conv_along(xc, w, bias, y + from, &c, work);
-            done = whole;
-        }
-#endif
-        if ((done == 0) && etc_is_across(&c, &planes)) {
-            etc_conv_across(xc, w, bias, y + from, &c, &planes, work);
-            done = whole;
-        }
-        c.oc -= done;
-        if (c.oc > 0) {
-            etc_conv_product(xc, w + (done * g->ic * g->kh * g->kw),
-                             (bias != NULL) ? (bias + done) : NULL, y + from + (done * g->y_plane), &c,
-                             work);
-        }
+        etc_conv_part(x + first, w, bias, y + from, &part, work);
     }
 }
 
