@@ -158,23 +158,18 @@ ETC_OUTLINE float etc_erf_of(float x)
 {
     const float step = (float)(67.0 / 128.0), a = __builtin_fabsf(x), z = (a > 3.925f) ? 3.925f : a;
     const float at = etc_fused(z, (float)(128.0 / 67.0), 12582912.0f);
-    const float t = etc_fused(12582912.0f - at, step, z), t2 = t * t;
+    const float t = etc_fused(12582912.0f - at, step, z);
     uint32_t n;
     __builtin_memcpy(&n, &at, sizeof n);
     const float *c = &etc_erf_near[0][n & 7u];
-    float y = etc_fused(c[7 * 8], t2, etc_fused(c[6 * 8], t, c[5 * 8]));
-    y = etc_fused(y, t2, etc_fused(c[4 * 8], t, c[3 * 8]));
-    y = etc_fused(y, t2, etc_fused(c[2 * 8], t, c[8]));
+    float y = c[7 * 8];
+    for (int i = 6; i > 0; i--) {
+        y = etc_fused(y, t, c[i * 8]);
+    }
     return __builtin_copysignf(etc_fused(y, t, (t < c[0]) ? c[0] : t), x);
 }
 
-/* Returns c[i] + c[i + 1] t, where c is a column of etc_erf_near for each lane. */
-ETC_INLINE EtcF etc_erf_pair(int i, EtcI column, EtcF t)
-{
-    return etc_fma(etc_of_8(etc_erf_near[i + 1], column), t, etc_of_8(etc_erf_near[i], column));
-}
-
-/* Returns the error function of x within 1.2. */
+/* Returns the error function of x within 0.9. */
 ETC_INLINE EtcF etc_verf(EtcF x)
 {
     if (ETC_PIXELS == 1) { /* a CPU without vectors */
@@ -186,11 +181,13 @@ ETC_INLINE EtcF etc_verf(EtcF x)
     }
     const EtcF step = etc_k(67.0 / 128.0), z = etc_at_most(etc_vabs(x), etc_k(3.925));
     const EtcF at = etc_fma(z, etc_k(128.0 / 67.0), etc_k(12582912.0)); /* 1.5 * 2^23 rounds to n */
-    const EtcF t = etc_fma(etc_k(12582912.0) - at, step, z), t2 = t * t; /* t is exact */
+    const EtcF t = etc_fma(etc_k(12582912.0) - at, step, z); /* exact */
     const EtcI column = (EtcI)at;
-    EtcF y = etc_fma(etc_of_8(etc_erf_near[7], column), t2, etc_erf_pair(5, column, t));
-    y = etc_fma(y, t2, etc_erf_pair(3, column, t));
-    y = etc_fma(y, t2, etc_erf_pair(1, column, t));
+    EtcF y = etc_of_8(etc_erf_near[7], column);
+    ETC_UNROLL
+    for (int i = 6; i > 0; i--) {
+        y = etc_fma(y, t, etc_of_8(etc_erf_near[i], column));
+    }
     y = etc_fma(y, t, etc_at_least(t, etc_of_8(etc_erf_near[0], column)));
     return (EtcF)((EtcU)y | ((EtcU)x & 0x80000000u));
 }

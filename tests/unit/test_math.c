@@ -58,7 +58,7 @@ static const struct {
     {"sigmoid", ETC_ROW_sigmoid, d_sigmoid, 2.1, 0, 0, 0, 1.2e-38},
     {"silu", ETC_ROW_silu, d_silu, 2.2, 0, 0, 0, 1.2e-36},
     {"elu", ETC_ROW_elu, d_elu, 1.1, 1, 1, 1, 0.0},
-    {"erf", ETC_ROW_erf, erf, 1.2, 0, 0, 0, 0.0},
+    {"erf", ETC_ROW_erf, erf, 0.9, 0, 0, 0, 0.0},
     {"sin", ETC_ROW_sin, sin, 0.501, 0, 0, 0, 0.0},
     {"cos", ETC_ROW_cos, cos, 0.501, 0, 0, 0, 0.0},
     {"sqrt", ETC_ROW_sqrt, sqrt, 0.5, 0, 0, 0, 0.0},
