@@ -12,12 +12,13 @@ import subprocess
 import sys
 
 OUTPUTS = ("-o", "-MF", "-MQ")
+OF_GCC = ("-fno-split-loops", "-fno-version-loops-for-strides")  # clang has no such flags
 
 
 def check(entry):
     """Returns the messages of clang about one file."""
     words = list(itertools.dropwhile(lambda w: not w.startswith("-"), shlex.split(entry["command"])))
-    words = [w for before, w in zip([""] + words, words) if not {before, w} & {*OUTPUTS, "-MD"}]
+    words = [w for before, w in zip([""] + words, words) if not {before, w} & {*OUTPUTS, "-MD"} and w not in OF_GCC]
     # gcc has warnings that clang does not know; names of them are no fault.
     clang = ["clang", "-fsyntax-only", "-Wno-unknown-warning-option", "-Wno-ignored-optimization-argument", *words]
     return subprocess.run(clang, cwd=entry["directory"], capture_output=True, text=True,

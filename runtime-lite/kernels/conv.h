@@ -352,48 +352,53 @@ ETC_INLINE int64_t etc_conv_columns(const EtcConv *g)
 {
     const int64_t room = etc_min_i64((ETC_WORK_BYTES / 4) - ETC_SUMS - ETC_LANES, ETC_NEAR_PIXELS);
     const int64_t reach = ((g->kw - 1) * g->dw) + 1, phases = etc_min_i64(g->sw, reach);
-    const int64_t most = (room / (etc_max_i64(g->ic, 1) * phases)) - (reach / g->sw);
-    if ((g->oh > 1) || (g->ih > 1) || (g->kw == 1) || (most < (4 * ETC_LANES)) || (most >= g->ow)) {
+    if ((g->oh > 1) || (g->ih > 1) || (g->kw == 1) || (g->ic < 1)) {
+        return g->ow;
+    }
+    const int64_t most = (room / (g->ic * phases)) - (reach / g->sw);
+    if ((most < (4 * ETC_LANES)) || (most >= g->ow)) {
         return g->ow;
     }
     const int64_t parts = (g->ow + most - 1) / most, n = (g->ow + parts - 1) / parts;
     return etc_min_i64(n + ETC_LANES - 1 - ((n + ETC_LANES - 1) % ETC_LANES), most);
 }
 
-/* Computes one image and group of a convolution that is neither depthwise nor transposed. */
-ETC_INLINE void etc_conv_part(const float *x, const float *w, const float *bias, float *y,
-                               const EtcConv *g, float *work)
+/* Computes one image and group of a convolution that is neither depthwise nor transposed.  Changes
+ * the number of channels of g meanwhile. */
+ETC_INLINE void etc_conv_part(const float *x, const float *w, const float *bias, float *y, EtcConv *g,
+                              float *work)
 {
+    const int64_t whole = g->oc - (g->oc % ETC_TOGETHER);
     EtcPlanes planes;
-    EtcConv rest = *g;
     int64_t done = 0;
 #if defined(ETC_ALONG)
     if (etc_is_along(g)) {
         etc_conv_along(x, w, bias, y, g, work);
-        done = g->oc - (g->oc % ETC_TOGETHER);
+        done = whole;
     }
 #endif
     if ((done == 0) && etc_is_across(g, &planes)) {
         etc_conv_across(x, w, bias, y, g, &planes, work);
-        done = g->oc - (g->oc % ETC_TOGETHER);
+        done = whole;
     }
-    rest.oc -= done;
-    if (rest.oc > 0) {
+    g->oc -= done;
+    if (g->oc > 0) {
         etc_conv_product(x, w + (done * g->ic * g->kh * g->kw), (bias != NULL) ? (bias + done) : NULL,
-                         y + (done * g->y_plane), &rest, work);
+                         y + (done * g->y_plane), g, work);
     }
+    g->oc += done;
 }
 
 /* Does so, some columns at a time if that is faster. */
 ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bias, float *y,
                                  const EtcConv *g, float *work)
 {
+    EtcConv part = *g;
     if (ETC_PIXELS == 1) {
-        etc_conv_part(x, w, bias, y, g, work);
+        etc_conv_part(x, w, bias, y, &part, work);
         return;
     }
     const int64_t columns = etc_conv_columns(g);
-    EtcConv part = *g;
     for (int64_t from = 0; from < g->ow; from += columns) {
         int64_t first = 0;
         if (columns < g->ow) {
