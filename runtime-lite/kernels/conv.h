@@ -408,7 +408,7 @@ ETC_INLINE void etc_conv_forward(const float *x, const float *w, const float *bi
             part.iw = etc_max_i64(g->iw - first, 0);
             part.pw = first - left;
         }
-        etc_conv_part(x + first, w, bias, y + from, &part, work);
+        etc_conv_part(x + etc_min_i64(first, g->iw), w, bias, y + from, &part, work);
     }
 }
 
