@@ -67,7 +67,7 @@ ETC_INLINE uint64_t etc_few_bytes(const uint8_t *p, int64_t n)
 
 /* Loads n < 16 bytes, then zeros.  It combines words, since a load that follows stores of single
  * bytes would stall. */
-ETC_INLINE __m128i etc_load_16(const void *p, int64_t n)
+ETC_OUTLINE __m128i etc_load_16(const void *p, int64_t n)
 {
     uint64_t part[2] = {0, 0};
     if (n >= 8) {
