@@ -144,13 +144,15 @@ static const char conv_fields[] =
     "n, groups; ic, ih, iw; oc, oh, ow; kernel, stride, padding, dilation; clamp, form, planes";
 
 /* Returns whether the weights are stored in quads of input channels: for x86 CPUs that add four
- * products of bytes at once, if most of the four exist. */
+ * products of bytes at once, if most of the four exist.  AVX2 does so for some layers only, and if
+ * all four exist. */
 static bool conv_is_in_quads(Function *f, const Conv *c)
 {
     const Type w = c->w->type;
     const Target *t = f->e->target;
     const int64_t ic = type_is_static(w) ? w.dim[1].value : 0;
-    return (t->has_variants || t->is_for_bytes) && !c->is_transposed &&
+    const bool is_for_target = t->has_variants || t->is_for_bytes || (t->vector_bytes == 32 && ic % 4 == 0);
+    return is_for_target && !c->is_transposed &&
            type_numel(w) > w.dim[0].value * ic && (ic + 3) / 4 * 12 <= ic * 4 &&
            constant_bytes_of(f->e, c->w, ETC_I8) &&
            f->e->n_readers[c->w->state->storage] == 1;
@@ -162,6 +164,7 @@ bool put_conv_geometry(Function *f, const Node *n, Conv *c, const char **weights
         return false;
     const bool is_in_quads = conv_is_in_quads(f, c);
     if (is_in_quads) {
+        f->e->has_quads = true;
         const int64_t rows = c->w->type.dim[0].value, ic = c->w->type.dim[1].value;
         const RowBlocks b = {.count = 1, .rows = rows, .terms = ic,
                              .term = type_numel(c->w->type) / (rows * ic), .is_quads = true};

@@ -377,11 +377,13 @@ static bool emit_source(const CSource *s, CFiles *out)
             e->upper);
     if (e->o->freestanding)
         put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
-    for (int i = 0; i < s->n; i++)
-        if (e[i].uses_then) {
-            put(&t, "#define ETC_HAS_THEN 1 /* cores call functions that make bytes of floats */\n\n");
-            break;
-        }
+    bool uses_then = false, has_quads = false;
+    for (int i = 0; i < s->n; i++) {
+        uses_then |= e[i].uses_then;
+        has_quads |= e[i].has_quads;
+    }
+    put(&t, uses_then ? "#define ETC_HAS_THEN 1 /* cores call functions that make bytes of floats */\n\n" : "");
+    put(&t, has_quads ? "#define ETC_HAS_QUADS 1 /* weights of convolutions are in quads */\n\n" : "");
     put_target(&t, e->target);
     put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)

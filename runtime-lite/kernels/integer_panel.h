@@ -30,24 +30,32 @@ ETC_INLINE EtcU etc_line_lanes(const uint8_t *p)
     return (EtcU)etc_widen(etc_load_bytes(p, ETC_LANES));
 }
 
-/* Interleaves ETC_TERMS lines of bytes: each word of the result has one pixel's terms.  `flip`
+/* Returns a word with `byte` in each of its terms. */
+ETC_INLINE uint32_t etc_each_term(uint8_t byte, int64_t terms)
+{
+    return (uint32_t)byte * ((terms == 4) ? 0x01010101u : 0x00010001u);
+}
+
+/* Interleaves `terms` lines of bytes, 2 or 4: each word of the result has one pixel's terms.  `flip`
  * flips the bits of each byte. */
-ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t width, uint8_t flip,
+ETC_INLINE void etc_interleave(const uint8_t *const line[4], int64_t terms, int64_t width, uint8_t flip,
                                uint32_t *to)
 {
     int64_t from = 0;
-    for (; (ETC_TERMS == 4) && ((from + 16) <= width); from += 16) {
+    for (; (terms == 4) && ((from + 16) <= width); from += 16) {
         if (etc_weave(line, from, flip, to) == 0) {
             break;
         }
     }
-    for (int64_t i = from; i < width; i += ETC_LANES) {
-        EtcU v = etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << (32 / ETC_TERMS));
-        if (ETC_TERMS == 4) {
-            v |= (etc_line_lanes(line[2] + i) << 16) | (etc_line_lanes(line[3] + i) << 24);
-        }
-        v ^= (uint32_t)flip * ((ETC_TERMS == 4) ? 0x01010101u : 0x00010001u);
-        *(EtcIAnywhere *)(void *)(to + i) = (EtcI)v;
+    const uint32_t turn = etc_each_term(flip, terms);
+    for (int64_t i = from; (terms == 4) && (i < width); i += ETC_LANES) {
+        const EtcU low = etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 8);
+        const EtcU high = etc_line_lanes(line[2] + i) | (etc_line_lanes(line[3] + i) << 8);
+        *(EtcIAnywhere *)(void *)(to + i) = (EtcI)((low | (high << 16)) ^ turn);
+    }
+    for (int64_t i = from; (terms == 2) && (i < width); i += ETC_LANES) {
+        const EtcU v = etc_line_lanes(line[0] + i) | (etc_line_lanes(line[1] + i) << 16);
+        *(EtcIAnywhere *)(void *)(to + i) = (EtcI)(v ^ turn);
     }
 }
 
@@ -136,9 +144,9 @@ ETC_INLINE void etc_byte_shift(const EtcTap *t, const EtcConv *g, const EtcRun *
     }
 }
 
-/* Packs terms k0 .. k0 + n_k - 1 of pixels j .. j + n - 1 into the panel. */
-ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0, int64_t n_k,
-                                  int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
+/* Packs terms k0 .. k0 + n_k - 1 of pixels j .. j + n - 1 into the panel, `terms` in a word. */
+ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t terms, int64_t k0,
+                                  int64_t n_k, int64_t j, int64_t n, const EtcInteger *q, uint32_t *panel)
 {
     uint8_t bytes[4][ETC_INTEGER_PANEL];
     const uint8_t *line[4];
@@ -149,12 +157,12 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0
                        (g->pw == 0);
     const int is_even = (g->sh == 1) && (g->sw == 1) && (g->ow == g->iw);
     const int n_runs = is_1x1 ? 0 : etc_runs(g, j, n, width, run);
-    for (int t = 0; t < ETC_TERMS; t++) { /* zeros fill up the last vector */
+    for (int t = 0; t < terms; t++) { /* zeros fill up the last vector */
         __builtin_memset(bytes[t] + width - ETC_LANES, 0, ETC_LANES);
     }
     EtcTap tap = etc_tap_at(x, g, k0);
-    for (int64_t k = 0; k < n_k; k += ETC_TERMS) {
-        for (int64_t t = 0; t < ETC_TERMS; t++) {
+    for (int64_t k = 0; k < n_k; k += terms) {
+        for (int64_t t = 0; t < terms; t++) {
             line[t] = bytes[t];
             if (((k + t) >= n_k) || (tap.channel >= g->ic)) { /* w is 0 there */
                 __builtin_memset(bytes[t], 0, (size_t)width);
@@ -169,12 +177,17 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0
             }
             etc_tap_next(&tap, g);
         }
-        etc_interleave(line, width, flip, panel + ((k / ETC_TERMS) * width));
+        etc_interleave(line, terms, width, flip, panel + ((k / terms) * width));
     }
 }
 
+/* 1: weights may be in quads.  Emitted C defines this if some are. */
+#if !defined(ETC_HAS_QUADS)
+#define ETC_HAS_QUADS 0
+#endif
+
 /* 1: etc_integer_quads is the fastest way to convolve with weights in quads. */
-#define ETC_QUADS ((ETC_TERMS == 4) && (ETC_DOT_LANES == 0))
+#define ETC_QUADS (((ETC_TERMS == 4) && (ETC_DOT_LANES == 0)) || (ETC_DOTS_BOUNDED != 0))
 
 #define ETC_QUAD_TAPS 64
 #define ETC_QUAD_WORDS 2048
@@ -184,7 +197,7 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t k0
  * oy * pitch + ox of each quad. */
 typedef struct EtcQuads {
     uint32_t *data;             /* [quads][phases y][phases x][size] */
-    int64_t count;              /* quads of channels */
+    int64_t terms, count;       /* channels in a word; words that have a pixel's channels */
     int64_t down, across;       /* the phases of rows and columns that taps read */
     int64_t pitch, under, size; /* words from row to row; rows and words of a picture */
     int64_t shared;             /* words of the border that two rows share */
@@ -200,7 +213,7 @@ ETC_INLINE int64_t etc_quads_of(const EtcConv *g, int64_t rows, EtcQuads *b)
     const int64_t last_y = (g->kh - 1) * g->dh, last_x = (g->kw - 1) * g->dw;
     const int64_t right = g->ow + last_x - g->pw - g->iw; /* columns of the border, if positive */
     b->shared = (g->sw == 1) ? etc_max_i64(etc_min_i64(g->pw, right), 0) : 0;
-    b->count = (g->ic + 3) / 4;
+    b->count = (g->ic + 3) / 4 * (4 / b->terms);
     b->down = etc_min_i64(g->sh, last_y + 1);
     b->across = etc_min_i64(g->sw, last_x + 1);
     b->pitch = g->ow + (last_x / g->sw) - b->shared;
@@ -228,24 +241,24 @@ ETC_INLINE void etc_fill_words(uint32_t *to, uint32_t word, int64_t n)
 }
 
 /* Interleaves n pixels of four channels, which are x_plane apart, or of fewer. */
-ETC_INLINE void etc_quads_pixels(const uint8_t *x, int64_t channels, int64_t x_plane, int64_t n,
-                                 uint8_t flip, uint32_t *to)
+ETC_INLINE void etc_quads_pixels(const uint8_t *x, int64_t terms, int64_t channels, int64_t x_plane,
+                                 int64_t n, uint8_t flip, uint32_t *to)
 {
     uint8_t few[4][ETC_LANES] = {{0}};
-    const uint8_t *line[4];
-    for (int64_t c = 0; c < 4; c++) {
+    const uint8_t *line[4] = {x, x, x, x};
+    for (int64_t c = 0; c < terms; c++) {
         line[c] = x + ((c < channels) ? (c * x_plane) : 0);
         if (n < ETC_LANES) {
             etc_byte_copy(line[c], few[c], n);
             line[c] = few[c];
         }
     }
-    etc_interleave(line, etc_max_i64(n / ETC_LANES, 1) * ETC_LANES, flip, to);
+    etc_interleave(line, terms, etc_max_i64(n / ETC_LANES, 1) * ETC_LANES, flip, to);
     if ((n > ETC_LANES) && ((n % ETC_LANES) != 0)) { /* the last vector overlaps that before */
-        for (int64_t c = 0; c < 4; c++) {
+        for (int64_t c = 0; c < terms; c++) {
             line[c] += n - ETC_LANES;
         }
-        etc_interleave(line, ETC_LANES, flip, to + n - ETC_LANES);
+        etc_interleave(line, terms, ETC_LANES, flip, to + n - ETC_LANES);
     }
 }
 
@@ -285,7 +298,7 @@ ETC_INLINE void etc_quads_inside(const uint8_t *x, int64_t channels, int64_t top
     int64_t r = (first - top) / g->sh, py = (first - top) % g->sh;
     for (int64_t iy = first; iy < last; iy += most) {
         const int64_t n = etc_min_i64(last - iy, most);
-        etc_quads_pixels(x + (iy * g->iw), channels, g->x_plane, n * g->iw, flip, words);
+        etc_quads_pixels(x + (iy * g->iw), b->terms, channels, g->x_plane, n * g->iw, flip, words);
         for (const uint32_t *row = words; row < (words + (n * g->iw)); row += g->iw) {
             for (int64_t px = 0; (py < b->down) && (px < b->across); px++) {
                 etc_quads_row(row, px - g->pw, g, b->pitch, border,
@@ -305,10 +318,11 @@ ETC_OUTLINE void etc_quads_pack(const uint8_t *x, const EtcConv *g, int64_t oy, 
                                 const EtcQuads *b)
 {
     const uint8_t flip = etc_x_flip(q);
-    const uint32_t border = (uint32_t)((uint8_t)etc_x_zero(q, 0) ^ flip) * 0x01010101u;
+    const uint32_t border = etc_each_term((uint8_t)etc_x_zero(q, 0) ^ flip, b->terms);
     const int64_t top = (oy * g->sh) - g->ph, size = b->across * b->size;
     uint32_t *to = b->data;
-    for (int64_t c = 0; c < g->ic; c += 4, to += b->down * size) {
+    for (int64_t c = 0; c < (b->count * b->terms); c += b->terms, to += b->down * size) {
+        const int64_t first = etc_min_i64(c, g->ic - 1); /* weights of other channels are 0 */
         for (int64_t py = 0; py < b->down; py++) {
             for (int64_t r = 0; r < b->under; r++) {
                 const int64_t iy = top + (r * g->sh) + py;
@@ -318,7 +332,7 @@ ETC_OUTLINE void etc_quads_pack(const uint8_t *x, const EtcConv *g, int64_t oy, 
                 }
             }
         }
-        etc_quads_inside(x + (c * g->x_plane), g->ic - c, top, g, b, flip, border, to);
+        etc_quads_inside(x + (first * g->x_plane), g->ic - first, top, g, b, flip, border, to);
     }
     etc_fill_words(to, border, b->shared); /* no row follows the last */
 }

@@ -26,6 +26,7 @@
 #define ETC_TERMS 2
 #endif
 #define ETC_SIGNED_TERMS 0
+#define ETC_DOTS_BOUNDED (ETC_TERMS == 2)
 
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_exact.h"
@@ -209,6 +210,43 @@ ETC_INLINE void etc_put_bytes(uint8_t *y, int n, const EtcI v[ETC_PUT_VECTORS], 
     __builtin_memcpy(y, &all, (size_t)n * ETC_LANES);
 }
 
+/* Stores the first n bytes of v, at most 15. */
+ETC_OUTLINE void etc_store_few(uint8_t *y, int64_t n, __m128i v)
+{
+    if ((n & 8) != 0) {
+        _mm_storel_epi64((__m128i *)(void *)y, v);
+        v = _mm_srli_si128(v, 8);
+        y += 8;
+    }
+    const uint64_t word = (uint64_t)_mm_cvtsi128_si64(v);
+    for (int64_t i = 0; i < (n & 7); i++) {
+        y[i] = (uint8_t)(word >> (8 * i));
+    }
+}
+
+#define ETC_ROUNDS 1
+
+/* Rounds nv vectors, one or two, to integers, adds `zero`, replaces what is less than lo by lo, and
+ * stores the first n bytes, whose bits in `flip` are flipped.  No number is above 2^30. */
+ETC_INLINE void etc_store_rounded(uint8_t *y, int64_t n, int nv, const EtcF v[4], int32_t zero,
+                                  int32_t lo, uint8_t flip)
+{
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5);
+    n = etc_min_i64(n, nv * ETC_LANES);
+    __m256i bytes = _mm256_packs_epi32(_mm256_cvtps_epi32((__m256)v[0]),
+                                       _mm256_cvtps_epi32((__m256)v[nv - 1]));
+    bytes = _mm256_adds_epi16(bytes, _mm256_set1_epi16((int16_t)zero));
+    bytes = _mm256_packs_epi16(bytes, bytes);
+    bytes = _mm256_max_epi8(bytes, _mm256_set1_epi8((int8_t)lo));
+    bytes = _mm256_xor_si256(bytes, _mm256_set1_epi8((int8_t)flip));
+    bytes = _mm256_permutevar8x32_epi32(bytes, order);
+    if (n >= 16) {
+        _mm_storeu_si128((__m128i *)(void *)y, _mm256_castsi256_si128(bytes));
+    } else {
+        etc_store_few(y, n, _mm256_castsi256_si128(bytes));
+    }
+}
+
 /* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
@@ -245,6 +283,33 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
     return (EtcI)_mm256_dpbusd_epi32((__m256i)c, (__m256i)x, (__m256i)w);
 #endif
 }
+
+#if ETC_DOTS_BOUNDED == 1
+/* Adds four products of bytes to each lane of c.  The instruction adds pairs of products in 16 bits, which
+ * is exact if the sum of a pair's weights is in -128 .. 128. */
+ETC_INLINE EtcI etc_dot_bounded(EtcI c, EtcI x, EtcI w)
+{
+    const __m256i sums = _mm256_maddubs_epi16((__m256i)x, (__m256i)w);
+    return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+}
+
+/* Returns weights for etc_dot_bounded, which with *rest add up to w. */
+ETC_INLINE EtcI etc_bound(EtcI w, EtcI *rest)
+{
+    const __m256i sums = _mm256_maddubs_epi16(_mm256_set1_epi8(1), (__m256i)w);
+    const __m256i most = _mm256_min_epi16(sums, _mm256_set1_epi16(128));
+    const __m256i bounded = _mm256_max_epi16(most, _mm256_set1_epi16(-128));
+    const __m256i left = _mm256_slli_epi16(_mm256_sub_epi16(sums, bounded), 8);
+    *rest = (EtcI)left;
+    return (EtcI)_mm256_sub_epi16((__m256i)w, left);
+}
+
+/* Returns a bit for each lane, which is set if the lane is not 0. */
+ETC_INLINE uint32_t etc_set_lanes(EtcI v)
+{
+    return (uint32_t)_mm256_movemask_ps((__m256)(v != 0));
+}
+#endif
 
 /* Loads bytes i * step to i * step + 3 for lane i; step is 1 or 2.  First each 128 bits get the words
  * that their four lanes need. */

@@ -23,6 +23,7 @@
 
 #define ETC_TERMS 2
 #define ETC_SIGNED_TERMS 0
+#define ETC_DOTS_BOUNDED 0
 
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_exact.h"
