@@ -76,18 +76,18 @@ static void *memory(int64_t bytes)
     return p;
 }
 
-/* Any bytes, or only such whose products are the largest. */
+/* Any bytes, or only such whose products are the largest, or mostly small numbers, as in trained layers. */
 static int8_t *draw_bytes(Draw *d, int64_t n)
 {
-    static const uint8_t extreme[] = {0, 127, 128, 255};
-    const int are_extreme = draw_below(d, 8) == 0;
-    uint8_t *p = memory(n);
+    static const int8_t extreme[] = {0, 127, -128, -1};
+    const unsigned kind = draw_below(d, 8);
+    int8_t *p = memory(n);
     Draw random = {NULL, 0, (uint64_t)draw_below(d, 65536) << 1 | 1};
     for (int64_t i = 0; i < n; i++) {
-        p[i] = (uint8_t)draw_byte(&random);
-        p[i] = are_extreme ? extreme[p[i] & 3] : p[i];
+        const int8_t any = (int8_t)draw_byte(&random);
+        p[i] = kind == 0 ? extreme[any & 3] : kind < 4 ? (int8_t)(any * (int8_t)draw_byte(&random) / 129) : any;
     }
-    return (int8_t *)p;
+    return p;
 }
 
 static float draw_unit(Draw *d) /* from 1/256 to 1 */

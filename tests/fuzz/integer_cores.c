@@ -4,6 +4,7 @@
  * With PLANTED_BUG, pixels of a row of stride 2 that lie behind the first vector are those of the
  * first, in weights of quads; only CPUs with VNNI read these so. */
 #define ETC_HAS_THEN 1
+#define ETC_HAS_QUADS 1
 #include "runtime-lite/kernels/vec.h"
 #ifdef PLANTED_BUG
 #define etc_even(a, b) etc_even(a, a)

@@ -5,6 +5,7 @@
 
 #if !defined(ETC_HAS_THEN)
 #define ETC_HAS_THEN 1
+#define ETC_HAS_QUADS 1
 #endif
 #include "runtime-lite/kernels/conv_geometry.h"
 #include "runtime-lite/kernels/integer_linear.h"

@@ -2,6 +2,7 @@
  * march.sh compiles it for several instruction sets, optimisation levels, compilers and as C++:
  * every build must print the same. */
 #define ETC_HAS_THEN 1
+#define ETC_HAS_QUADS 1
 #include "runtime-lite/kernels/attention.h"
 #include "runtime-lite/kernels/conv.h"
 #include "runtime-lite/kernels/copy.h"
@@ -490,17 +491,16 @@ static void convolve_bytes(EtcConv g, const int8_t *w, int is_signed, int form)
     etc_conv_i8(in_a, w, out, &g, &q, work.bytes);
 }
 
-static void hash_integer(const char *name, EtcConv g, int is_signed, int form)
+static void hash_integer(const char *name, EtcConv g, const int8_t *w, int is_signed, int form)
 {
-    convolve_bytes(g, (const int8_t *)in_w, is_signed, form);
+    convolve_bytes(g, w, is_signed, form);
     hash(name, out, bytes_of(&g, form));
 }
 
 /* Convolves with weights in quads, which must give what weights in the model's layout give. */
-static void hash_quads(const char *name, EtcConv g, int is_signed, int form)
+static void hash_quads(const char *name, EtcConv g, const int8_t *w, int is_signed, int form)
 {
     static int8_t quads[1 << 16];
-    const int8_t *w = (const int8_t *)in_w;
     const int64_t taps = g.kh * g.kw, four = (g.ic + 3) / 4 * 4, n = g.groups * g.oc;
     const int64_t side = 4 * etc_quads_together(four / 4);
     const size_t size = bytes_of(&g, form);
@@ -550,25 +550,45 @@ static void hash_integer_convs(void)
                          1, 0, 20, 1, 1, 0,  0, ETC_FORWARD, 0, 0};
     const EtcConv dilated = {1, 1, 8, 40, 26, 3, 40, 26,         3,  3, 1,
                              1, 18, 18, 18, 18, 0, 0, ETC_FORWARD, 0, 0};
+    const EtcConv even = {1, 2, 24, 13, 17, 12, 13, 17,          3, 3, 1,
+                          1, 1, 1,  1,  1,  0,  0,  ETC_FORWARD, 0, 0};
+    const EtcConv halved = {2, 1, 63, 23, 21, 8, 12, 11,          3, 3, 2,
+                            2, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv pixels = {1, 1, 150, 9, 13, 20, 9, 13,          1, 1, 1,
+                            1, 0, 0,   1, 1,  0,  0, ETC_FORWARD, 0, 0};
+    const EtcConv deeper = {1, 1, 330, 8, 13, 4, 8, 13,          5, 5, 1,
+                            1, 2, 2,   1, 1,  0, 0, ETC_FORWARD, 0, 0};
+    const int8_t *any = (const int8_t *)in_w;
+    static int8_t most[1 << 16]; /* few are far from 0, as in trained layers */
+    for (int i = 0; i < (1 << 16); i++) {
+        most[i] = (int8_t)(any[i] * any[i + 1] / 129);
+    }
     for (int i = 0; i < 8; i++) {
-        hash_integer("integer few terms", few, i & 1, i >> 1);
-        hash_integer("integer many rows", tall, i & 1, i >> 1);
-        hash_integer("integer dense", dense, i & 1, i >> 1);
-        hash_integer("integer strided", strided, i & 1, i >> 1);
-        hash_integer("integer point", point, i & 1, i >> 1);
-        hash_integer("integer depthwise", depth, i & 1, i >> 1);
-        hash_integer("integer depthwise strided", steps, i & 1, i >> 1);
-        hash_integer("integer depthwise of 5x5", five, i & 1, i >> 1);
-        hash_integer("integer depthwise of 5x5, strided", halves, i & 1, i >> 1);
-        hash_integer("integer depthwise of 3x3, strided", thirds, i & 1, i >> 1);
-        hash_integer("integer deep", deep, i & 1, i >> 1);
-        hash_quads("integer few terms in quads", few, i & 1, i >> 1);
-        hash_quads("integer dense in quads", dense, i & 1, i >> 1);
-        hash_quads("integer strided in quads", strided, i & 1, i >> 1);
-        hash_quads("integer deep in quads", deep, i & 1, i >> 1);
-        hash_quads("integer wide in quads", wide, i & 1, i >> 1);
-        hash_quads("integer far in quads", far, i & 1, i >> 1);
-        hash_quads("integer dilated in quads", dilated, i & 1, i >> 1);
+        hash_integer("integer few terms", few, any, i & 1, i >> 1);
+        hash_integer("integer many rows", tall, any, i & 1, i >> 1);
+        hash_integer("integer dense", dense, any, i & 1, i >> 1);
+        hash_integer("integer strided", strided, any, i & 1, i >> 1);
+        hash_integer("integer point", point, any, i & 1, i >> 1);
+        hash_integer("integer depthwise", depth, any, i & 1, i >> 1);
+        hash_integer("integer depthwise strided", steps, any, i & 1, i >> 1);
+        hash_integer("integer depthwise of 5x5", five, any, i & 1, i >> 1);
+        hash_integer("integer depthwise of 5x5, strided", halves, any, i & 1, i >> 1);
+        hash_integer("integer depthwise of 3x3, strided", thirds, any, i & 1, i >> 1);
+        hash_integer("integer deep", deep, any, i & 1, i >> 1);
+        hash_quads("integer few terms in quads", few, any, i & 1, i >> 1);
+        hash_quads("integer dense in quads", dense, any, i & 1, i >> 1);
+        hash_quads("integer strided in quads", strided, any, i & 1, i >> 1);
+        hash_quads("integer deep in quads", deep, any, i & 1, i >> 1);
+        hash_quads("integer wide in quads", wide, any, i & 1, i >> 1);
+        hash_quads("integer far in quads", far, any, i & 1, i >> 1);
+        hash_quads("integer dilated in quads", dilated, any, i & 1, i >> 1);
+        hash_integer("integer even of few large", even, most, i & 1, i >> 1);
+        hash_integer("integer halved of few large", halved, most, i & 1, i >> 1);
+        hash_integer("integer pixels of few large", pixels, most, i & 1, i >> 1);
+        hash_integer("integer deeper of few large", deeper, most, i & 1, i >> 1);
+        hash_quads("integer even of few large in quads", even, most, i & 1, i >> 1);
+        hash_quads("integer halved of few large in quads", halved, most, i & 1, i >> 1);
+        hash_quads("integer deeper of few large in quads", deeper, most, i & 1, i >> 1);
     }
 }
 
