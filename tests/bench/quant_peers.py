@@ -82,19 +82,23 @@ def in_torch(module, x):
         return np.concatenate([module(torch.from_numpy(s)).numpy() for s in x])
 
 
+def make_ours(a, source, stem):
+    """Makes the files of etc from the calibration that lies beside them.  Returns whether there is C."""
+    recipe = ["--recipe", a.recipe, "--calibrate", stem + "_calibration.npy"]
+    for flags, end in ((recipe, ".etc.pte"), ([], ".float.pte")):
+        subprocess.run([a.etc, "compile", "-q", source, "--backend", "xnnpack", *flags, "-o", stem + end], check=True)
+    return peers.to_library(source, stem, a.etc, recipe)
+
+
 def flow_etc(a, source, stem, calibration, x):
     np.save(stem + "_calibration.npy", calibration)
-    for flags, end in ((["--recipe", a.recipe, "--calibrate", stem + "_calibration.npy"], ".etc.pte"), ([], ".float.pte")):
-        subprocess.run([a.etc, "compile", "-q", source, "--backend", "xnnpack", *flags, "-o", stem + end], check=True)
-    return {"etc": official(stem + ".etc.pte", x)}
-
-
-def flow_c(a, source, stem, calibration, x):
-    flags = ["--recipe", a.recipe, "--calibrate", stem + "_calibration.npy"]
-    if not peers.to_library(source, stem, a.etc, flags):
-        return {}
+    has_c = make_ours(a, source, stem)
+    found = {"etc": official(stem + ".etc.pte", x)}
+    if not has_c:
+        return found
     like = in_torch(module_of(source), x[:1])
-    return {"c": np.concatenate([peers.run_c(stem + ".so", [s], [like])()[0].copy() for s in x])}
+    found["c"] = np.concatenate([peers.run_c(stem + ".so", [s], [like])()[0].copy() for s in x])
+    return found
 
 
 def module_of(source):
@@ -170,7 +174,7 @@ def accuracy(name, a):
     shape = peers.case(os.path.join(a.zoo, name))[1][0].shape
     calibration, x = samples(shape, a.samples, 1), samples(shape, a.held_out, 2)
     wanted, got, missing = in_torch(module_of(source), x), {}, []
-    for flow in (flow_etc, flow_c, flow_pt2e, flow_nncf, flow_qdq):
+    for flow in (flow_etc, flow_pt2e, flow_nncf, flow_qdq):
         try:
             got.update(flow(a, source, stem, calibration, x))
         except ImportError as e:
@@ -228,13 +232,15 @@ def main():
     ap.add_argument("--held-out", type=int, default=32)
     ap.add_argument("--work", default="build/quant_peers")
     ap.add_argument("--speed", action="store_true")
-    ap.add_argument("--only-speed", action="store_true", help="of files that lie in WORK")
+    ap.add_argument("--only-speed", action="store_true", help="of the files of other flows that lie in WORK; those of etc are made again")
     ap.add_argument("--threads", default="1,2")
     ap.add_argument("--rounds", type=int, default=5)
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
     if not a.only_speed:
         print_accuracy(a)
+    for name in a.models if a.only_speed else []:
+        make_ours(a, os.path.join(a.zoo, name, "model.pt2"), os.path.join(a.work, name))
     if a.speed or a.only_speed:
         print_speed(a)
 
