@@ -12,8 +12,8 @@
  *   ETC_PACKS_BYTES               1: etc_every_second is faster than a loop over bytes
  *   ETC_TERMS                     the products that etc_dot adds to a lane: 4 of bytes, or 2 of
  *                                 16-bit integers
- *   ETC_DOTS_BOUNDED              1: etc_dot_bounded is faster than etc_dot, and exact if weights are
- *                                 bounded
+ *   ETC_DOTS_BOUNDED              1: there are steps that bound bytes of w, and add their products
+ *                                 faster than etc_dot
  *   ETC_DOT_LANES                 1: there is a step that multiplies by the bytes in one lane of w
  *   ETC_SIGNED_TERMS              1: etc_dot reads the bytes of x as signed; 0: as unsigned; the
  *                                 bytes of w are always signed
@@ -45,9 +45,6 @@
  *
  *   etc_dot, etc_dot_pairs               add to each lane ETC_TERMS products, or two products of
  *                                        16-bit integers from etc_mix and a lane of w
- *   etc_dot_bounded                      adds to each lane 4 products of bytes
- *   etc_bound                            returns weights for etc_dot_bounded, and what is left of them
- *   etc_set_lanes                        returns a bit for each lane, set if the lane is not 0
  *   etc_slide                            loads 4 bytes for each lane, `step` (1 or 2) from lane to
  *                                        lane; it may read 4 bytes for each lane
  *   etc_x_terms, etc_w_terms             convert bytes of x or w to the operands of etc_dot

@@ -275,11 +275,9 @@ ETC_INLINE EtcTermBytes etc_term_part(const void *p, int64_t n)
 {
 #if defined(__AVX512BW__)
     const __m512i v = _mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1u, p);
-#if ETC_TERMS == 4
-    return (EtcTermBytes)v;
-#else
-    return (EtcTermBytes)_mm512_castsi512_si256(v);
-#endif
+    EtcTermBytes part;
+    __builtin_memcpy(&part, &v, sizeof part);
+    return part;
 #else
     return etc_terms_by_byte(p, n);
 #endif
