@@ -326,4 +326,16 @@ ETC_INLINE EtcTermBytes etc_term_bytes(const void *p, int64_t n)
     return etc_term_part(p, n);
 }
 
+/* Adds `terms` products to each lane of c: ETC_TERMS, or four with bounded weights. */
+ETC_INLINE EtcI etc_dot_of(int64_t terms, EtcI c, EtcI x, EtcI w)
+{
+#if ETC_DOTS_BOUNDED == 1
+    if (terms == 4) {
+        return etc_dot_bounded(c, x, w);
+    }
+#endif
+    (void)terms;
+    return etc_dot(c, x, w);
+}
+
 #endif

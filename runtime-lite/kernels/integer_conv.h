@@ -18,15 +18,10 @@ ETC_INLINE int64_t etc_integer_vectors(const EtcConv *g, int64_t rows, int64_t f
     return etc_min_i64(((even + tile - 1) / tile) * tile, n);
 }
 
-/* Returns whether a tile adds all terms at once, so that it can make bytes of its sums. */
-ETC_INLINE int etc_is_at_once(int64_t depth)
+/* Returns whether tiles make bytes of their sums: a tile adds all terms at once. */
+ETC_INLINE int etc_makes_bytes(int64_t depth, int64_t terms)
 {
-#if ETC_DOTS_BOUNDED == 1
-    return (depth / 4) <= ETC_WORDS;
-#else
-    (void)depth;
-    return 1;
-#endif
+    return ETC_MAKES_BYTES && (terms == 4) && ((ETC_TERMS == 4) || (depth <= (4 * ETC_WORDS)));
 }
 
 /* Convolves one image and group.  `at` is the index of its first element in y. */
@@ -44,7 +39,7 @@ ETC_INLINE void etc_integer_product(const uint8_t *x, const int8_t *w, void *y, 
     uint32_t *panel = (uint32_t *)work;
     EtcToBytes bytes;
     EtcIntegerBlock t = {w, depth, panel, terms, 0, 1, &none, 1, NULL, 0, 0, 0, 1, NULL, 0, NULL};
-    if (ETC_QUADS && fits && (terms == 4) && (etc_is_at_once(depth) != 0) &&
+    if (fits && (etc_makes_bytes(depth, terms) != 0) &&
         (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) {
         bytes.y_plane = g->y_plane;
         t.bytes = &bytes;
@@ -158,8 +153,8 @@ ETC_INLINE int etc_integer_quads(const uint8_t *x, const int8_t *w, void *y, int
     EtcIntegerBlock t = {w, depth, (uint32_t *)work, terms, 0, g->kh * g->kw, b.offset,
                          etc_quads_together((g->ic + 3) / 4), NULL, 0, depth, 0, 1, NULL, 0, NULL};
     t.zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
-    const int is_at_once = (terms == 4) && (etc_is_at_once(depth) != 0);
-    t.bytes = (is_at_once && (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) ? &bytes : NULL;
+    const int is_for_bytes = etc_makes_bytes(depth, terms);
+    t.bytes = (is_for_bytes && (etc_to_bytes_of(q, channel, g->oc, &bytes) != 0)) ? &bytes : NULL;
     b.terms = terms;
     b.data = (uint32_t *)work;
     for (int64_t oy = 0; oy < g->oh; oy += most) {

@@ -270,6 +270,12 @@ ETC_INLINE void etc_depthwise_channel(const int8_t *w, const EtcConv *g, const E
     }
 }
 
+/* 1: etc_padded_depthwise is the fastest for its kernels.  (With AVX2, runtime-lite gains too little by
+ * it for its size.) */
+#if !defined(ETC_PADS)
+#define ETC_PADS ((ETC_TERMS == 4) || (ETC_DOTS_BOUNDED != 0))
+#endif
+
 /* Padded images of one channel, as bytes for etc_dot.  Four taps of a row of the kernel are a word.
  * Several images are written before the first is read, since a load waits for stores that it
  * overlaps in part. */
@@ -312,7 +318,8 @@ ETC_OUTLINE void etc_padded_images(const EtcPadded *p, const uint8_t *x, const E
 typedef struct EtcPaddedChannel {
     const uint8_t *data; /* the padded image */
     int64_t pitch, oh, ow;
-    const uint32_t *w; /* [kh][words] */
+    const uint32_t *w;    /* [kh][words] */
+    const uint32_t *rest; /* what bounds left of w, if ETC_DOTS_BOUNDED is 1 */
     int32_t start;     /* sums start from it: the correction for the zero point */
     EtcBytesOf bytes;
     float *v; /* if it is not NULL, v is stored there, clamped to lo and hi, and y is not written */
@@ -354,7 +361,11 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                 ETC_UNROLL
                 for (int t = 0; t < words; t++) {
                     line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 5][t] : line[k][t];
-                    sum = etc_dot(sum, line[k][t], etc_splat_i32((int32_t)c->w[(k * words) + t]));
+                    const int at = (k * words) + t;
+                    sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->w[at]));
+                    if ((ETC_DOTS_BOUNDED != 0) && (c->rest[at] != 0)) {
+                        sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->rest[at]));
+                    }
                 }
             }
             if ((ETC_HAS_THEN != 0) && (c->v != NULL)) {
@@ -392,14 +403,17 @@ ETC_OUTLINE void etc_padded_five_by_two(const EtcPaddedChannel *c, uint8_t *y)
 typedef void (*EtcPaddedKernel)(const EtcPaddedChannel *c, uint8_t *y);
 
 /* Returns the code for the geometry's kernel, in which weights and input rows are in registers, or
- * NULL. */
+ * NULL.  By bounded weights a kernel of 3x3 that moves by one column is slower than pictures. */
 ETC_INLINE EtcPaddedKernel etc_padded_kernel(const EtcConv *g)
 {
     if ((g->kh != g->kw) || (g->sh != g->sw) || (g->dh != 1) || (g->dw != 1) || (g->sw > 2)) {
         return NULL;
     }
     if (g->kw == 3) {
-        return (g->sw == 1) ? etc_padded_three : etc_padded_three_by_two;
+        if (g->sw == 1) {
+            return (ETC_DOTS_BOUNDED != 0) ? NULL : etc_padded_three;
+        }
+        return etc_padded_three_by_two;
     }
     if (g->kw == 5) {
         return (g->sw == 1) ? etc_padded_five : etc_padded_five_by_two;
@@ -420,7 +434,7 @@ ETC_INLINE int etc_is_padded(const EtcConv *g, const EtcInteger *q)
 }
 
 /* Sets a word for each four taps of a row; taps that the kernel does not have get weight 0. */
-ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t word[10])
+ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t *word)
 {
     for (int64_t y = 0; y < g->kh; y++) {
         for (int64_t x = 0; x < g->kw; x += 4) {
@@ -437,7 +451,7 @@ ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t wor
 ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t *y,
                                      const EtcConv *g, const EtcInteger *q, void *work)
 {
-    uint32_t word[10];
+    uint32_t word[16] = {0}, rest[16];
     EtcPadded p;
     const EtcPaddedKernel kernel = etc_padded_kernel(g);
     const uint8_t flip = etc_x_flip(q);
@@ -446,7 +460,7 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
     etc_padded_of(g, q, &p);
     p.data = (uint8_t *)work + p.before;
     float *v = (p.before > 0) ? (float *)work : NULL;
-    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, 0, {{0}, {0}, {0}, {0}, {0}, 0},
+    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, rest, 0, {{0}, {0}, {0}, {0}, {0}, 0},
                           v, etc_splat(q->lo), etc_splat(q->hi)};
     __builtin_memset(p.data, (uint8_t)etc_x_zero(q, 0) ^ flip, (size_t)(p.images * p.size));
     for (int64_t i = 0; i < all; i += p.images) {
@@ -458,6 +472,14 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
             c.start = (int32_t)(0u - (zero * (uint32_t)q->sums[channel]));
             (void)etc_bytes_of(q, etc_x_scale(q, 0), channel, &c.bytes);
             etc_padded_words(w + (channel * g->kh * g->kw), g, word);
+#if ETC_DOTS_BOUNDED == 1
+            for (int b = 0; b < 16; b += ETC_LANES) {
+                EtcI left;
+                const EtcI bounded = etc_bound(*(const EtcIAnywhere *)(const void *)&word[b], &left);
+                *(EtcIAnywhere *)(void *)&word[b] = bounded;
+                *(EtcIAnywhere *)(void *)&rest[b] = left;
+            }
+#endif
             kernel(&c, y + (at * g->y_plane));
             if (etc_has_then(q) != 0) {
                 q->then(v, y + (at * g->y_plane), g->oh * g->ow);
@@ -472,7 +494,7 @@ ETC_INLINE void etc_integer_depthwise(const uint8_t *x, const int8_t *w, void *y
 {
     EtcPictures p = {(int16_t *)work, etc_picture_pitch(g), 0, NULL};
     int64_t offset[ETC_TAPS + 1], band = g->oh;
-    if ((ETC_TERMS == 4) && (etc_is_padded(g, q) != 0)) {
+    if (ETC_PADS && (etc_is_padded(g, q) != 0)) {
         etc_padded_depthwise(x, w, (uint8_t *)y, g, q, work);
         return;
     }

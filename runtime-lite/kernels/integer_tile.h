@@ -41,18 +41,6 @@ typedef struct EtcIntegerBlock {
 /* The runs of an EtcOperands: without quads, all terms are one. */
 #define ETC_RUNS ((ETC_HAS_QUADS != 0) ? ETC_WORDS : 1)
 
-/* Adds `terms` products to each lane of c. */
-ETC_INLINE EtcI etc_dot_of(int64_t terms, EtcI c, EtcI x, EtcI w)
-{
-#if ETC_DOTS_BOUNDED == 1
-    if (terms == 4) {
-        return etc_dot_bounded(c, x, w);
-    }
-#endif
-    (void)terms;
-    return etc_dot(c, x, w);
-}
-
 /* Multiplies one row of the panel, nv vectors, by a word of each of mr channels' weights, and adds
  * the products to acc.  w_row is the number of bytes from word to word. */
 ETC_INLINE void etc_integer_add(const uint32_t *panel, const void *w, int64_t w_row, int64_t terms, int mr,
@@ -209,13 +197,16 @@ ETC_INLINE int etc_to_bytes_of(const EtcInteger *q, int64_t channel, int64_t cou
            ((q->is_float == 0) && (etc_are_numbers(q, channel, count) != 0));
 }
 
+/* 1: tiles make bytes of their sums.  Without quads, AVX2 gains nothing by it. */
+#define ETC_MAKES_BYTES (ETC_QUADS && ((ETC_TERMS == 4) || (ETC_HAS_QUADS != 0)))
+
 /* Writes what becomes of a tile: bytes, floats or sums. */
 ETC_INLINE void etc_integer_end(const EtcIntegerBlock *t, int32_t *sums, int64_t i, int64_t c, int mr,
                                 int nv, EtcI acc[16][4])
 {
-    if (ETC_QUADS && (ETC_HAS_THEN != 0) && (t->bytes != NULL) && (t->bytes->has_then != 0)) {
+    if (ETC_MAKES_BYTES && (ETC_HAS_THEN != 0) && (t->bytes != NULL) && (t->bytes->has_then != 0)) {
         etc_integer_to_floats(t->bytes, i, (float *)(void *)sums, t->width, mr, nv, acc);
-    } else if (ETC_QUADS && (t->bytes != NULL)) {
+    } else if (ETC_MAKES_BYTES && (t->bytes != NULL)) {
         etc_integer_to_bytes(t->bytes, i, c, mr, nv, acc);
     } else {
         etc_integer_to(t, sums, mr, nv, acc);

@@ -556,6 +556,8 @@ static void hash_integer_convs(void)
                             2, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
     const EtcConv pixels = {1, 1, 150, 9, 13, 20, 9, 13,          1, 1, 1,
                             1, 0, 0,   1, 1,  0,  0, ETC_FORWARD, 0, 0};
+    const EtcConv longer = {1, 1, 57, 10, 12, 4, 10, 12,          3, 3, 1,
+                            1, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
     const EtcConv deeper = {1, 1, 330, 8, 13, 4, 8, 13,          5, 5, 1,
                             1, 2, 2,   1, 1,  0, 0, ETC_FORWARD, 0, 0};
     const int8_t *any = (const int8_t *)in_w;
@@ -585,9 +587,11 @@ static void hash_integer_convs(void)
         hash_integer("integer even of few large", even, most, i & 1, i >> 1);
         hash_integer("integer halved of few large", halved, most, i & 1, i >> 1);
         hash_integer("integer pixels of few large", pixels, most, i & 1, i >> 1);
+        hash_integer("integer longer of few large", longer, most, i & 1, i >> 1);
         hash_integer("integer deeper of few large", deeper, most, i & 1, i >> 1);
         hash_quads("integer even of few large in quads", even, most, i & 1, i >> 1);
         hash_quads("integer halved of few large in quads", halved, most, i & 1, i >> 1);
+        hash_quads("integer longer of few large in quads", longer, most, i & 1, i >> 1);
         hash_quads("integer deeper of few large in quads", deeper, most, i & 1, i >> 1);
     }
 }
