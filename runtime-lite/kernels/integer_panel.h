@@ -192,12 +192,12 @@ ETC_OUTLINE void etc_integer_pack(const uint8_t *x, const EtcConv *g, int64_t te
 #define ETC_QUAD_TAPS 64
 #define ETC_QUAD_WORDS 2048
 
-/* Input rows of a band of output rows, as pictures (see integer_depthwise.h) of words: a word has a
- * pixel of four channels.  Tap t of output (oy, ox) of the band is the word offset[t] behind word
- * oy * pitch + ox of each quad. */
+/* Input rows of a band of output rows, as pictures (see integer_depthwise.h) of words: a word has
+ * two or four channels of a pixel.  Tap t of output (oy, ox) of the band is the word offset[t] behind word
+ * oy * pitch + ox of each picture. */
 typedef struct EtcQuads {
-    uint32_t *data;             /* [quads][phases y][phases x][size] */
-    int64_t terms, count;       /* channels in a word; words that have a pixel's channels */
+    uint32_t *data;             /* [count][phases y][phases x][size] */
+    int64_t terms, count;       /* the channels of a word; the words of a pixel */
     int64_t down, across;       /* the phases of rows and columns that taps read */
     int64_t pitch, under, size; /* words from row to row; rows and words of a picture */
     int64_t shared;             /* words of the border that two rows share */
@@ -240,7 +240,7 @@ ETC_INLINE void etc_fill_words(uint32_t *to, uint32_t word, int64_t n)
     }
 }
 
-/* Interleaves n pixels of four channels, which are x_plane apart, or of fewer. */
+/* Interleaves n pixels of `terms` channels, which are x_plane apart, or of fewer. */
 ETC_INLINE void etc_quads_pixels(const uint8_t *x, int64_t terms, int64_t channels, int64_t x_plane,
                                  int64_t n, uint8_t flip, uint32_t *to)
 {
@@ -287,7 +287,7 @@ ETC_INLINE void etc_quads_row(const uint32_t *row, int64_t ix, const EtcConv *g,
     etc_fill_words(to + left + n, border, pitch - left - n);
 }
 
-/* Writes the rows of the pictures of four channels that are inside the image.  Row `top` of the image
+/* Writes the rows of the pictures of a word that are inside the image.  Row `top` of the image
  * is the first of the pictures. */
 ETC_INLINE void etc_quads_inside(const uint8_t *x, int64_t channels, int64_t top, const EtcConv *g,
                                  const EtcQuads *b, uint8_t flip, uint32_t border, uint32_t *to)
