@@ -318,8 +318,7 @@ ETC_OUTLINE void etc_padded_images(const EtcPadded *p, const uint8_t *x, const E
 typedef struct EtcPaddedChannel {
     const uint8_t *data; /* the padded image */
     int64_t pitch, oh, ow;
-    const uint32_t *w;    /* [kh][words] */
-    const uint32_t *rest; /* what bounds left of w, if ETC_DOTS_BOUNDED is 1 */
+    const uint32_t *w; /* [kh][words]; if they are bounded, what is left of word i is word 16 + i */
     int32_t start;     /* sums start from it: the correction for the zero point */
     EtcBytesOf bytes;
     float *v; /* if it is not NULL, v is stored there, clamped to lo and hi, and y is not written */
@@ -363,8 +362,8 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                     line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 5][t] : line[k][t];
                     const int at = (k * words) + t;
                     sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->w[at]));
-                    if ((ETC_DOTS_BOUNDED != 0) && (c->rest[at] != 0)) {
-                        sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->rest[at]));
+                    if ((ETC_DOTS_BOUNDED != 0) && (c->w[16 + at] != 0)) {
+                        sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->w[16 + at]));
                     }
                 }
             }
@@ -451,16 +450,19 @@ ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t *wo
 ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t *y,
                                      const EtcConv *g, const EtcInteger *q, void *work)
 {
-    uint32_t word[16] = {0}, rest[16];
+    uint32_t word[(ETC_DOTS_BOUNDED != 0) ? 32 : 10];
     EtcPadded p;
     const EtcPaddedKernel kernel = etc_padded_kernel(g);
     const uint8_t flip = etc_x_flip(q);
     const uint32_t zero = (uint32_t)(etc_x_zero(q, 0) + etc_x_shift(q));
     const int64_t all = g->n * g->groups;
+#if ETC_DOTS_BOUNDED == 1
+    __builtin_memset(word, 0, sizeof word);
+#endif
     etc_padded_of(g, q, &p);
     p.data = (uint8_t *)work + p.before;
     float *v = (p.before > 0) ? (float *)work : NULL;
-    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, rest, 0, {{0}, {0}, {0}, {0}, {0}, 0},
+    EtcPaddedChannel c = {NULL, p.pitch, g->oh, g->ow, word, 0, {{0}, {0}, {0}, {0}, {0}, 0},
                           v, etc_splat(q->lo), etc_splat(q->hi)};
     __builtin_memset(p.data, (uint8_t)etc_x_zero(q, 0) ^ flip, (size_t)(p.images * p.size));
     for (int64_t i = 0; i < all; i += p.images) {
@@ -474,10 +476,10 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
             etc_padded_words(w + (channel * g->kh * g->kw), g, word);
 #if ETC_DOTS_BOUNDED == 1
             for (int b = 0; b < 16; b += ETC_LANES) {
-                EtcI left;
-                const EtcI bounded = etc_bound(*(const EtcIAnywhere *)(const void *)&word[b], &left);
+                EtcI rest;
+                const EtcI bounded = etc_bound(*(const EtcIAnywhere *)(const void *)&word[b], &rest);
                 *(EtcIAnywhere *)(void *)&word[b] = bounded;
-                *(EtcIAnywhere *)(void *)&rest[b] = left;
+                *(EtcIAnywhere *)(void *)&word[16 + b] = rest;
             }
 #endif
             kernel(&c, y + (at * g->y_plane));
