@@ -550,21 +550,7 @@ static void hash_integer_convs(void)
                          1, 0, 20, 1, 1, 0,  0, ETC_FORWARD, 0, 0};
     const EtcConv dilated = {1, 1, 8, 40, 26, 3, 40, 26,         3,  3, 1,
                              1, 18, 18, 18, 18, 0, 0, ETC_FORWARD, 0, 0};
-    const EtcConv even = {1, 2, 24, 13, 17, 12, 13, 17,          3, 3, 1,
-                          1, 1, 1,  1,  1,  0,  0,  ETC_FORWARD, 0, 0};
-    const EtcConv halved = {2, 1, 63, 23, 21, 8, 12, 11,          3, 3, 2,
-                            2, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
-    const EtcConv pixels = {1, 1, 150, 9, 13, 20, 9, 13,          1, 1, 1,
-                            1, 0, 0,   1, 1,  0,  0, ETC_FORWARD, 0, 0};
-    const EtcConv longer = {1, 1, 57, 10, 12, 4, 10, 12,          3, 3, 1,
-                            1, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
-    const EtcConv deeper = {1, 1, 330, 8, 13, 4, 8, 13,          5, 5, 1,
-                            1, 2, 2,   1, 1,  0, 0, ETC_FORWARD, 0, 0};
     const int8_t *any = (const int8_t *)in_w;
-    static int8_t most[1 << 16]; /* few are far from 0, as in trained layers */
-    for (int i = 0; i < (1 << 16); i++) {
-        most[i] = (int8_t)(any[i] * any[i + 1] / 129);
-    }
     for (int i = 0; i < 8; i++) {
         hash_integer("integer few terms", few, any, i & 1, i >> 1);
         hash_integer("integer many rows", tall, any, i & 1, i >> 1);
@@ -584,6 +570,28 @@ static void hash_integer_convs(void)
         hash_quads("integer wide in quads", wide, any, i & 1, i >> 1);
         hash_quads("integer far in quads", far, any, i & 1, i >> 1);
         hash_quads("integer dilated in quads", dilated, any, i & 1, i >> 1);
+    }
+}
+
+/* Convolves with weights of which few are far from 0, as in trained layers. */
+static void hash_trained_convs(void)
+{
+    const EtcConv even = {1, 2, 24, 13, 17, 12, 13, 17,          3, 3, 1,
+                          1, 1, 1,  1,  1,  0,  0,  ETC_FORWARD, 0, 0};
+    const EtcConv halved = {2, 1, 63, 23, 21, 8, 12, 11,          3, 3, 2,
+                            2, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv pixels = {1, 1, 150, 9, 13, 20, 9, 13,          1, 1, 1,
+                            1, 0, 0,   1, 1,  0,  0, ETC_FORWARD, 0, 0};
+    const EtcConv longer = {1, 1, 57, 10, 12, 4, 10, 12,          3, 3, 1,
+                            1, 1, 1,  1,  1,  0, 0,  ETC_FORWARD, 0, 0};
+    const EtcConv deeper = {1, 1, 330, 8, 13, 4, 8, 13,          5, 5, 1,
+                            1, 2, 2,   1, 1,  0, 0, ETC_FORWARD, 0, 0};
+    const int8_t *any = (const int8_t *)in_w;
+    static int8_t most[1 << 16];
+    for (int i = 0; i < (1 << 16); i++) {
+        most[i] = (int8_t)(any[i] * any[i + 1] / 129);
+    }
+    for (int i = 0; i < 8; i++) {
         hash_integer("integer even of few large", even, most, i & 1, i >> 1);
         hash_integer("integer halved of few large", halved, most, i & 1, i >> 1);
         hash_integer("integer pixels of few large", pixels, most, i & 1, i >> 1);
@@ -668,6 +676,7 @@ int main(void)
     same_pools();
     hash_matmuls();
     hash_integer_convs();
+    hash_trained_convs();
     hash_integers();
     hash_packed();
     hash_streams();
@@ -683,6 +692,7 @@ int main(void)
     hash_convs();
     hash_matmuls();
     hash_integer_convs();
+    hash_trained_convs();
     hash_integers();
     hash_packed();
     hash_streams();
