@@ -89,8 +89,20 @@ ETC_INLINE void etc_widen_channels(const EtcWeights *w, const uint16_t *block, i
     }
 }
 
-/* The columns whose weights are widened at a time: whole blocks. */
+/* The fewest columns whose weights are widened at a time: whole blocks. */
 #define ETC_WIDE_COLUMNS ((ETC_BLOCK_PANEL > ETC_TOGETHER) ? ETC_BLOCK_PANEL : ETC_TOGETHER)
+
+/* Fewer rows than this read widened weights so seldom that these should stay in the first-level
+ * cache. */
+#define ETC_WIDE_ROWS 16
+
+/* Returns the columns for whose weights, `terms` of each, the working memory has room.  The more there
+ * are, the less often the rows of a are read. */
+ETC_INLINE int64_t etc_wide_columns(int64_t m, int64_t terms)
+{
+    const int64_t room = ETC_WORK_BYTES / (int64_t)sizeof(float) / etc_max_i64(terms, 1);
+    return (m < ETC_WIDE_ROWS) ? ETC_WIDE_COLUMNS : (room / ETC_WIDE_COLUMNS * ETC_WIDE_COLUMNS);
+}
 
 /* Does what etc_matmul_part does.  `work` has ETC_WORK_BYTES. */
 ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float *bias, float *y,
@@ -104,13 +116,14 @@ ETC_OUTLINE void etc_matmul_bf16(const float *a, const uint16_t *b, const float 
         return;
     }
 #endif
-    for (int64_t j = 0; j < g->n; j += ETC_WIDE_COLUMNS) {
+    const int64_t columns = etc_wide_columns(g->m, etc_min_i64(g->k, ETC_BLOCK_TERMS));
+    for (int64_t j = 0; j < g->n; j += columns) {
         EtcMatmul part = *g;
         int64_t k = 0;
-        part.n = etc_min_i64(g->n - j, ETC_WIDE_COLUMNS);
+        part.n = etc_min_i64(g->n - j, columns);
         do { /* The loop runs once even if k is 0. */
-            const int is_last = (k + ETC_KB) >= g->k;
-            part.k = etc_min_i64(g->k - k, ETC_KB);
+            const int is_last = (k + ETC_BLOCK_TERMS) >= g->k;
+            part.k = etc_min_i64(g->k - k, ETC_BLOCK_TERMS);
             part.lo = (is_last != 0) ? g->lo : -__builtin_inff();
             part.hi = (is_last != 0) ? g->hi : __builtin_inff();
             for (int64_t c = 0; c < part.n; c += ETC_TOGETHER) {
