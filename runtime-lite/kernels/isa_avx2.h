@@ -115,6 +115,30 @@ ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
                                         _mm256_unpackhi_ps((__m256)a, (__m256)b), 0x31);
 }
 
+#define ETC_TRANSPOSES 1
+
+/* Transposes a square of ETC_LANES vectors: first each 16 bytes of four vectors, then those. */
+ETC_INLINE void etc_transpose(EtcF *t)
+{
+    ETC_UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        const __m256 a = _mm256_unpacklo_ps((__m256)t[i], (__m256)t[i + 1]);
+        const __m256 b = _mm256_unpackhi_ps((__m256)t[i], (__m256)t[i + 1]);
+        const __m256 c = _mm256_unpacklo_ps((__m256)t[i + 2], (__m256)t[i + 3]);
+        const __m256 d = _mm256_unpackhi_ps((__m256)t[i + 2], (__m256)t[i + 3]);
+        t[i] = (EtcF)_mm256_unpacklo_pd((__m256d)a, (__m256d)c);
+        t[i + 1] = (EtcF)_mm256_unpackhi_pd((__m256d)a, (__m256d)c);
+        t[i + 2] = (EtcF)_mm256_unpacklo_pd((__m256d)b, (__m256d)d);
+        t[i + 3] = (EtcF)_mm256_unpackhi_pd((__m256d)b, (__m256d)d);
+    }
+    ETC_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const __m256 a = (__m256)t[i], b = (__m256)t[i + 4];
+        t[i] = (EtcF)_mm256_permute2f128_ps(a, b, 0x20);
+        t[i + 4] = (EtcF)_mm256_permute2f128_ps(a, b, 0x31);
+    }
+}
+
 /* Returns p[at[i]] in each lane i. */
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
 {
