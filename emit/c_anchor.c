@@ -151,8 +151,7 @@ static bool conv_is_in_quads(Function *f, const Conv *c)
     const Type w = c->w->type;
     const Target *t = f->e->target;
     const int64_t ic = type_is_static(w) ? w.dim[1].value : 0;
-    const bool is_for_target = t->has_variants || t->is_for_bytes || (t->vector_bytes == 32 && ic % 4 == 0);
-    return is_for_target && !c->is_transposed &&
+    return t->quad_channels > 0 && ic % t->quad_channels == 0 && !c->is_transposed &&
            type_numel(w) > w.dim[0].value * ic && (ic + 3) / 4 * 12 <= ic * 4 &&
            constant_bytes_of(f->e, c->w, ETC_I8) &&
            f->e->n_readers[c->w->state->storage] == 1;

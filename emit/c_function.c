@@ -18,14 +18,14 @@ bool has_variants(const Emit *e)
 
 bool is_variant(const Emit *e, const Target *t)
 {
-    return has_variants(e) && t->test && (!t->is_for_bytes || e->multiplies_bytes);
+    return has_variants(e) && t->test && (!t->only_for_bytes || e->multiplies_bytes);
 }
 
 void take_names(const Emit *e, NameSet *names)
 {
     static const char *const suffix[] = {"run", "init_state", "weights"};
     for (int i = 0; i < n_targets; i++)
-        if (target_row[i].test && (!target_row[i].is_for_bytes || is_variant(e, &target_row[i])))
+        if (target_row[i].test && (!target_row[i].only_for_bytes || is_variant(e, &target_row[i])))
             names_take(names, arena_printf(e->a, "%s_run_%s", e->name, target_row[i].cores));
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         names_take(names, arena_printf(e->a, "%s_%s", e->name, suffix[i]));

@@ -117,7 +117,9 @@ typedef struct Target {
                               NULL: they end in floats */
     const char *build; /* the command of a compiler for it; NULL: cc without flags */
     int vector_bytes;
-    bool is_for_bytes;  /* the row is a variant only of models that multiply 8-bit integers or bfloat16 */
+    bool only_for_bytes; /* the row is a variant only of models that multiply 8-bit integers or bfloat16 */
+    int quad_channels;   /* weights of convolutions are in quads if this divides the input channels;
+                            0: never */
     bool has_fma;       /* it has fused multiply-adds, which are emulated otherwise */
     bool has_variants;  /* files for CPUs with wider vectors (the rows with a `test`) are added */
     int64_t work_bytes; /* the most scratch memory of kernels */

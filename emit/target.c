@@ -17,7 +17,8 @@ enum { WORK_BYTES = 65536, WIDE_WORK_BYTES = 131072, MCU_WORK_BYTES = 8192 };
     FIXED_POINT(cpu, set, "arm-none-eabi-gcc -O2 -mthumb " options, MCU_WORK_BYTES)
 
 const Target target_row[] = {
-    {.name = "generic", .vector_bytes = 16, .work_bytes = WORK_BYTES, .has_variants = true},
+    {.name = "generic", .vector_bytes = 16, .work_bytes = WORK_BYTES, .has_variants = true,
+     .quad_channels = 1},
     {.name = "x86-64-v2",
      .machine = "x86_64",
      .condition = "defined(__x86_64__)",
@@ -37,6 +38,7 @@ const Target target_row[] = {
      .cores = "avx2",
      .test = "__builtin_cpu_supports(\"avx2\") &&\n        __builtin_cpu_supports(\"fma\")",
      .vector_bytes = 32,
+     .quad_channels = 4,
      .has_fma = true,
      .work_bytes = WIDE_WORK_BYTES},
     {.name = "x86-64-v4",
@@ -66,7 +68,8 @@ const Target target_row[] = {
              "        __builtin_cpu_supports(\"avx512vnni\")",
      .vector_bytes = 64,
      .has_fma = true,
-     .is_for_bytes = true,
+     .only_for_bytes = true,
+     .quad_channels = 1,
      .work_bytes = WIDE_WORK_BYTES},
     {.name = "armv8-a",
      .machine = "aarch64",
