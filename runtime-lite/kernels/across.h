@@ -26,9 +26,10 @@
 #define ETC_SUMS 2048
 
 /* The floats of weights that all of these sums add before the next ones, so that these floats stay in
- * the first-level cache; half of them if x is read in place and may stay there too.  Tiles for 32
- * registers read weights less often, and add all at once. */
+ * the first-level cache; half of them if x is read in place and has so few pixels that it may stay
+ * there too.  Tiles for 32 registers read weights less often, and add all at once. */
 #define ETC_SLICE 4096
+#define ETC_SLICE_PIXELS 64
 
 typedef struct EtcAcross {
     const float *w;   /* [terms][ETC_TOGETHER] */
@@ -403,7 +404,7 @@ ETC_INLINE void etc_across_slices(EtcAcross *t, const EtcPlanes *p, const EtcBan
 {
     const float *w = t->w;
     const int64_t steps = t->steps, terms = t->n_at * ETC_TOGETHER;
-    const int64_t room = ((p->in_place != 0) && (n < 64)) ? (ETC_SLICE / 2) : ETC_SLICE;
+    const int64_t room = ((p->in_place != 0) && (n < ETC_SLICE_PIXELS)) ? (ETC_SLICE / 2) : ETC_SLICE;
     const int64_t slice = etc_max_i64(room / (t->n_at * b->nv * ETC_LANES), 1);
     if (ETC_REGISTERS == 32) {
         etc_across_rows(t, p, b, x, rows, n, next, sums);

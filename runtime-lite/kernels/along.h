@@ -34,12 +34,6 @@ typedef struct EtcAlong {
     int64_t at[ETC_ALONG_TERMS]; /* for each term, its offset from x in floats */
 } EtcAlong;
 
-/* Returns the input rows that n output rows read. */
-ETC_INLINE int64_t etc_along_reach(const EtcConv *g, int64_t n)
-{
-    return ((n - 1) * g->sh) + ((g->kh - 1) * g->dh) + 1;
-}
-
 ETC_INLINE EtcBorder etc_along_border(const EtcConv *g)
 {
     return etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
@@ -55,7 +49,7 @@ ETC_INLINE int etc_is_along(const EtcConv *g)
     }
     const EtcBorder b = etc_along_border(g);
     return ((vectors * ETC_LANES * 8) <= (g->ow * 9)) &&
-           ((g->ic * etc_along_reach(g, 1) * g->sw * b.line) <= (ETC_WORK_BYTES / 4));
+           ((g->ic * etc_conv_reach(g, 1) * g->sw * b.line) <= (ETC_WORK_BYTES / 4));
 }
 
 /* Computes a tile of nv vectors, which is a constant after inlining. */
@@ -149,10 +143,10 @@ ETC_INLINE void etc_conv_along(const float *x, const float *w, const float *bias
                                const EtcConv *g, float *lines)
 {
     const EtcBorder b = etc_along_border(g);
-    const int64_t next = g->sw * b.line, under = etc_along_reach(g, 1);
+    const int64_t next = g->sw * b.line, under = etc_conv_reach(g, 1);
     const int64_t room = etc_max_i64(ETC_ALONG_ROOM / (g->ic * next), under);
     const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh);
-    const int64_t rows = etc_along_reach(g, band);
+    const int64_t rows = etc_conv_reach(g, band);
     EtcAlong t = {x, 0, 0, w, bias, y, g->y_plane, g->lo, g->hi, 0, {0}};
     for (int64_t c = 0; c < g->ic; c++) {
         for (int64_t ky = 0; ky < g->kh; ky++) {
@@ -168,7 +162,7 @@ ETC_INLINE void etc_conv_along(const float *x, const float *w, const float *bias
         const int64_t n = etc_min_i64(band, g->oh - oy);
         for (int64_t c = 0; c < g->ic; c++) {
             etc_border_copy(&b, x + (c * g->x_plane), g->ih, g->iw, (oy * g->sh) - g->ph,
-                            etc_along_reach(g, n), 0.0f, band < g->oh, lines + (c * rows * next));
+                            etc_conv_reach(g, n), 0.0f, band < g->oh, lines + (c * rows * next));
         }
         for (int64_t r = 0; r < n; r++) {
             etc_along_row(&t, g, lines + (r * g->sh * next), w, bias, y + ((oy + r) * g->ow));

@@ -318,7 +318,7 @@ ETC_OUTLINE void etc_depthwise_band(const float *rows, const EtcTaps *t, const f
  * rows of one output row fit the working memory. */
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
-    const int64_t rows = ((g->kh - 1) * g->dh) + 1;
+    const int64_t rows = etc_conv_reach(g, 1);
     return (g->ic == 1) && (g->oc < 4) && (g->kw <= ETC_PLACES) &&
            ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_spread_line(g->ow, g->kw, g->sw, g->dw)));
 }
@@ -327,13 +327,12 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
-    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw),
-                  under = ((g->kh - 1) * g->dh) + 1;
+    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw), under = etc_conv_reach(g, 1);
     const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* the input rows */
     const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh); /* output rows */
     for (int64_t oy = 0; oy < g->oh; oy += band) {
         const int64_t n = etc_min_i64(band, g->oh - oy);
-        etc_spread_rows(x, g->ih, g->iw, (oy * g->sh) - g->ph, ((n - 1) * g->sh) + under, g->sw,
+        etc_spread_rows(x, g->ih, g->iw, (oy * g->sh) - g->ph, etc_conv_reach(g, n), g->sw,
                         g->pw, 0.0f, line, rows);
         for (int64_t c = 0; c < g->oc; c++) {
             etc_depthwise_band(rows, t, w + (c * g->kh * g->kw),

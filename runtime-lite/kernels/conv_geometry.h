@@ -36,4 +36,10 @@ typedef struct EtcConv {
     int64_t x_plane, y_plane; /* floats from one channel to the next; 0: there are no gaps */
 } EtcConv;
 
+/* Returns the input rows, some of which may be outside x, that n output rows read. */
+ETC_INLINE int64_t etc_conv_reach(const EtcConv *g, int64_t n)
+{
+    return ((n - 1) * g->sh) + ((g->kh - 1) * g->dh) + 1;
+}
+
 #endif

@@ -25,12 +25,6 @@ ETC_INLINE int etc_direct_height(int64_t k)
     return ((ETC_REGISTERS == 32) || (k > 3)) ? 4 : 2;
 }
 
-/* Returns the input rows that n output rows read. */
-ETC_INLINE int64_t etc_direct_reach(const EtcConv *g, int64_t n)
-{
-    return ((n - 1) * g->sh) + g->kh;
-}
-
 /* Returns whether a depthwise convolution uses these tiles. */
 ETC_INLINE int etc_is_direct(const EtcConv *g)
 {
@@ -38,7 +32,7 @@ ETC_INLINE int etc_is_direct(const EtcConv *g)
     const int is_small = (g->kh == 3) || (g->kh == 5) || (g->kh == 7);
     const EtcBorder b = etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
     return is_square && is_small && ((g->sh == 1) || ((g->sh == 2) && (g->kh < 7))) &&
-           ((etc_direct_reach(g, etc_direct_height(g->kh)) * g->sh * b.line) <=
+           ((etc_conv_reach(g, etc_direct_height(g->kh)) * g->sh * b.line) <=
             (ETC_WORK_BYTES / 4));
 }
 
@@ -221,12 +215,12 @@ ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, f
 {
     const EtcBorder b = etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
     const int64_t k = g->kh, s = g->sh, next = s * b.line, channels = g->groups * g->oc;
-    const int64_t least = etc_direct_reach(g, etc_direct_height(k)) * next;
+    const int64_t least = etc_conv_reach(g, etc_direct_height(k)) * next;
     const int64_t room = etc_max_i64(least, ETC_DIRECT_ROOM);
     const int64_t band = etc_min_i64((((room / next) - k) / s) + 1, g->oh);
     const int64_t first = etc_border_at(&b, -g->pw), second = etc_border_at(&b, 1 - g->pw);
     const EtcDirect d = {g->lo, g->hi, second - first, next, g->ow};
-    etc_fill(lines, etc_direct_reach(g, band) * next, 0.0f);
+    etc_fill(lines, etc_conv_reach(g, band) * next, 0.0f);
     for (int64_t i = 0; i < (g->n * channels); i++) {
         const int64_t c = (i < channels) ? i : (i % channels);
         const float *plane = x + (((g->oc == 1) ? i : (i / g->oc)) * g->x_plane);
@@ -234,7 +228,7 @@ ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, f
         float *to = y + (i * g->y_plane);
         for (int64_t oy = 0; oy < g->oh; oy += band) {
             const int64_t n = etc_min_i64(band, g->oh - oy);
-            etc_border_copy(&b, plane, g->ih, g->iw, (oy * s) - g->ph, etc_direct_reach(g, n), 0.0f,
+            etc_border_copy(&b, plane, g->ih, g->iw, (oy * s) - g->ph, etc_conv_reach(g, n), 0.0f,
                             band < g->oh, lines);
             etc_direct_part(&d, lines + first, w + (c * k * k), start, to + (oy * g->ow), n, k, s);
         }

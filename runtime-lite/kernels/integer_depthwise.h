@@ -288,6 +288,10 @@ typedef struct EtcPadded {
 
 #define ETC_PADDED_IMAGES 16
 
+/* The most words of a channel's weights that are bounded, in whole vectors.  What is left of each word
+ * is so many words behind it. */
+#define ETC_TAP_WORDS 16
+
 /* Sets the sizes.  `images` is not positive if not even one image fits into ETC_WORK_BYTES.  A vector
  * may read past the end of the last. */
 ETC_INLINE void etc_padded_of(const EtcConv *g, const EtcInteger *q, EtcPadded *p)
@@ -362,8 +366,9 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                     line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 5][t] : line[k][t];
                     const int at = (k * words) + t;
                     sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->w[at]));
-                    if ((ETC_DOTS_BOUNDED != 0) && (c->w[16 + at] != 0)) {
-                        sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->w[16 + at]));
+                    const uint32_t rest = (ETC_DOTS_BOUNDED != 0) ? c->w[ETC_TAP_WORDS + at] : 0;
+                    if (rest != 0) {
+                        sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)rest));
                     }
                 }
             }
@@ -450,7 +455,7 @@ ETC_INLINE void etc_padded_words(const int8_t *w, const EtcConv *g, uint32_t *wo
 ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t *y,
                                      const EtcConv *g, const EtcInteger *q, void *work)
 {
-    uint32_t word[(ETC_DOTS_BOUNDED != 0) ? 32 : 10];
+    uint32_t word[(ETC_DOTS_BOUNDED != 0) ? (2 * ETC_TAP_WORDS) : 10];
     EtcPadded p;
     const EtcPaddedKernel kernel = etc_padded_kernel(g);
     const uint8_t flip = etc_x_flip(q);
@@ -475,11 +480,11 @@ ETC_INLINE void etc_padded_depthwise(const uint8_t *x, const int8_t *w, uint8_t 
             (void)etc_bytes_of(q, etc_x_scale(q, 0), channel, &c.bytes);
             etc_padded_words(w + (channel * g->kh * g->kw), g, word);
 #if ETC_DOTS_BOUNDED == 1
-            for (int b = 0; b < 16; b += ETC_LANES) {
+            for (int b = 0; b < ETC_TAP_WORDS; b += ETC_LANES) {
                 EtcI rest;
                 const EtcI bounded = etc_bound(*(const EtcIAnywhere *)(const void *)&word[b], &rest);
                 *(EtcIAnywhere *)(void *)&word[b] = bounded;
-                *(EtcIAnywhere *)(void *)&word[16 + b] = rest;
+                *(EtcIAnywhere *)(void *)&word[ETC_TAP_WORDS + b] = rest;
             }
 #endif
             kernel(&c, y + (at * g->y_plane));
