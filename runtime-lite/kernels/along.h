@@ -34,11 +34,6 @@ typedef struct EtcAlong {
     int64_t at[ETC_ALONG_TERMS]; /* for each term, its offset from x in floats */
 } EtcAlong;
 
-ETC_INLINE EtcBorder etc_along_border(const EtcConv *g)
-{
-    return etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
-}
-
 /* Returns whether a convolution uses these tiles, for all whole blocks of channels. */
 ETC_INLINE int etc_is_along(const EtcConv *g)
 {
@@ -47,7 +42,7 @@ ETC_INLINE int etc_is_along(const EtcConv *g)
         ((g->ic * g->kh * g->kw) > ETC_ALONG_TERMS) || ((g->kh * g->kw) < 2)) {
         return 0;
     }
-    const EtcBorder b = etc_along_border(g);
+    const EtcBorder b = etc_conv_border(g);
     return ((vectors * ETC_LANES * 8) <= (g->ow * 9)) &&
            ((g->ic * etc_conv_reach(g, 1) * g->sw * b.line) <= (ETC_WORK_BYTES / 4));
 }
@@ -142,7 +137,7 @@ ETC_INLINE void etc_along_row(EtcAlong *t, const EtcConv *g, const float *x, con
 ETC_INLINE void etc_conv_along(const float *x, const float *w, const float *bias, float *y,
                                const EtcConv *g, float *lines)
 {
-    const EtcBorder b = etc_along_border(g);
+    const EtcBorder b = etc_conv_border(g);
     const int64_t next = g->sw * b.line, under = etc_conv_reach(g, 1);
     const int64_t room = etc_max_i64(ETC_ALONG_ROOM / (g->ic * next), under);
     const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh);

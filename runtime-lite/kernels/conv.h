@@ -231,18 +231,22 @@ ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float 
 
 /* -- depthwise ------------------------------------------------------------------------------ */
 
-/* The places in the spread rows that the taps of an output read.  All taps are listed, or only
+/* The places in the copied rows that the taps of an output read.  All taps are listed, or only
  * those of one kernel row if there are more than ETC_PLACES. */
 typedef struct EtcTaps {
+    EtcBorder border;       /* the plan of the copied rows */
+    int64_t first;          /* floats from the first row to the place that tap 0 of output 0 reads */
     int64_t at[ETC_PLACES]; /* floats from the place that tap 0 reads */
     int64_t n_at;
     int64_t steps, step; /* how many times the list is used; floats from one time to the next */
     int64_t next;        /* floats from one output row to the next */
 } EtcTaps;
 
-ETC_INLINE void etc_taps_list(const EtcConv *g, int64_t line, EtcTaps *t)
+ETC_INLINE void etc_taps_list(const EtcConv *g, EtcTaps *t)
 {
-    const int64_t down = g->sw * line;
+    t->border = etc_conv_border(g);
+    t->first = etc_border_at(&t->border, -g->pw);
+    const int64_t down = g->sw * t->border.line;
     const int64_t rows = ((g->kh * g->kw) <= ETC_PLACES) ? g->kh : 1;
     t->n_at = 0;
     t->steps = (rows == g->kh) ? 1 : g->kh;
@@ -250,22 +254,19 @@ ETC_INLINE void etc_taps_list(const EtcConv *g, int64_t line, EtcTaps *t)
     t->next = g->sh * down;
     for (int64_t ky = 0; ky < rows; ky++) {
         for (int64_t kx = 0; kx < g->kw; kx++) {
-            const int64_t x = kx * g->dw;
-            t->at[t->n_at] = (ky * t->step) + ((x % g->sw) * line) + (x / g->sw);
+            const int64_t at = etc_border_at(&t->border, (kx * g->dw) - g->pw);
+            t->at[t->n_at] = (ky * t->step) + at - t->first;
             t->n_at++;
         }
     }
 }
 
-/* Lists the taps, and fills with zeros the memory that rows will be spread into.  Some lanes
- * between the rows belong to no output; a subnormal number left in them would slow the vectors
- * down. */
+/* Lists the taps, and fills with zeros the memory that rows will be copied into. */
 ETC_INLINE void etc_depthwise_start(const EtcConv *g, float *rows, EtcTaps *t)
 {
-    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
-    const int64_t n = ((g->oh - 1) * g->sh) + ((g->kh - 1) * g->dh) + 1;
-    etc_taps_list(g, line, t);
-    etc_fill(rows, etc_min_i64(n * g->sw * line, ETC_WORK_BYTES / 4), 0.0f);
+    etc_taps_list(g, t);
+    const int64_t n = etc_conv_reach(g, g->oh) * g->sw * t->border.line;
+    etc_fill(rows, etc_min_i64(n, ETC_WORK_BYTES / 4), 0.0f);
 }
 
 /* Computes n output rows, and loads each weight once for all of them.  n is constant after
@@ -320,22 +321,22 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t rows = etc_conv_reach(g, 1);
     return (g->ic == 1) && (g->oc < 4) && (g->kw <= ETC_PLACES) &&
-           ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_spread_line(g->ow, g->kw, g->sw, g->dw)));
+           ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_conv_border(g).line));
 }
 
 /* Convolves one image and group, which has one input channel.  t: the taps. */
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
-    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw), under = etc_conv_reach(g, 1);
-    const int64_t room = ETC_WORK_BYTES / 4 / (line * g->sw);              /* the input rows */
-    const int64_t band = etc_min_i64(((room - under) / g->sh) + 1, g->oh); /* output rows */
+    const int64_t room = ETC_WORK_BYTES / 4 / (t->border.line * g->sw); /* the input rows */
+    const int64_t more = (room - etc_conv_reach(g, 1)) / g->sh;
+    const int64_t band = etc_min_i64(more + 1, g->oh); /* output rows */
     for (int64_t oy = 0; oy < g->oh; oy += band) {
         const int64_t n = etc_min_i64(band, g->oh - oy);
-        etc_spread_rows(x, g->ih, g->iw, (oy * g->sh) - g->ph, etc_conv_reach(g, n), g->sw,
-                        g->pw, 0.0f, line, rows);
+        etc_border_copy(&t->border, x, g->ih, g->iw, (oy * g->sh) - g->ph, etc_conv_reach(g, n), 0.0f,
+                        band < g->oh, rows);
         for (int64_t c = 0; c < g->oc; c++) {
-            etc_depthwise_band(rows, t, w + (c * g->kh * g->kw),
+            etc_depthwise_band(rows + t->first, t, w + (c * g->kh * g->kw),
                                (bias != NULL) ? bias[c] : 0.0f,
                                y + (c * g->y_plane) + (oy * g->ow), g, n);
         }

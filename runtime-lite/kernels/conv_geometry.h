@@ -2,6 +2,7 @@
 #ifndef ETC_CONV_GEOMETRY_H
 #define ETC_CONV_GEOMETRY_H
 
+#include "runtime-lite/kernels/line.h"
 #include "runtime-lite/kernels/tile.h"
 
 /* The layout of the weights. */
@@ -40,6 +41,12 @@ typedef struct EtcConv {
 ETC_INLINE int64_t etc_conv_reach(const EtcConv *g, int64_t n)
 {
     return ((n - 1) * g->sh) + ((g->kh - 1) * g->dh) + 1;
+}
+
+/* Plans the rows that etc_border_copy copies for a convolution. */
+ETC_INLINE EtcBorder etc_conv_border(const EtcConv *g)
+{
+    return etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
 }
 
 #endif

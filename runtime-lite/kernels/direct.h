@@ -30,7 +30,7 @@ ETC_INLINE int etc_is_direct(const EtcConv *g)
 {
     const int is_square = (g->kh == g->kw) && (g->sh == g->sw) && (g->dh == 1) && (g->dw == 1);
     const int is_small = (g->kh == 3) || (g->kh == 5) || (g->kh == 7);
-    const EtcBorder b = etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
+    const EtcBorder b = etc_conv_border(g);
     return is_square && is_small && ((g->sh == 1) || ((g->sh == 2) && (g->kh < 7))) &&
            ((etc_conv_reach(g, etc_direct_height(g->kh)) * g->sh * b.line) <=
             (ETC_WORK_BYTES / 4));
@@ -213,7 +213,7 @@ ETC_INLINE void etc_direct_part(const EtcDirect *d, const float *from, const flo
 ETC_OUTLINE void etc_direct(const float *x, const float *w, const float *bias, float *y,
                             const EtcConv *g, float *lines)
 {
-    const EtcBorder b = etc_border(g->iw, g->ow, g->kw, g->sw, g->pw);
+    const EtcBorder b = etc_conv_border(g);
     const int64_t k = g->kh, s = g->sh, next = s * b.line, channels = g->groups * g->oc;
     const int64_t least = etc_conv_reach(g, etc_direct_height(k)) * next;
     const int64_t room = etc_max_i64(least, ETC_DIRECT_ROOM);

@@ -108,35 +108,6 @@ ETC_INLINE void etc_line(const float *x, int64_t size, int64_t ix, int64_t strid
     etc_fill(y + to, columns - to, pad);
 }
 
-/* Writes rows iy .. iy + rows - 1 of a plane, each as `stride` lines of `line` floats.  Line p
- * holds the elements p, p + stride, p + 2 stride, ... of the padded row.  So tap kx of output ox
- * is element ox + kx dilation / stride of line kx dilation % stride. */
-ETC_INLINE void etc_spread_rows(const float *plane, int64_t ih, int64_t iw, int64_t iy,
-                                int64_t rows, int64_t stride, int64_t left, float pad, int64_t line,
-                                float *to)
-{
-    const int64_t n = line - (2 * ETC_LANES);
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t p = 0; p < stride; p++) {
-            float *y = to + (((r * stride) + p) * line);
-            if (((iy + r) < 0) || ((iy + r) >= ih)) {
-                etc_fill(y, n, pad);
-            } else {
-                etc_line(plane + ((iy + r) * iw), iw, p - left, stride, pad, y, n, n);
-            }
-        }
-    }
-}
-
-/* Returns the floats of a line of etc_spread_rows.  It has the whole vectors that the taps of ow
- * outputs reach; these are written.  Two more vectors follow, because lanes behind the last
- * output may read them and copies may end in them. */
-ETC_INLINE int64_t etc_spread_line(int64_t ow, int64_t kw, int64_t stride, int64_t dilation)
-{
-    const int64_t reach = ow + (((kw - 1) * dilation) / stride);
-    return (((reach + ETC_LANES - 1) / ETC_LANES) + 2) * ETC_LANES;
-}
-
 /* -- rows with a border ---------------------------------------------------------------------- */
 
 /* Where the elements of copied rows are: each row is `stride` lines of `line` floats, and `left`

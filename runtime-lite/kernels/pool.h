@@ -64,21 +64,53 @@ ETC_INLINE EtcI etc_first_column(const EtcPool *g, int64_t ox)
     return ix;
 }
 
-/* Computes output row oy from rows that etc_spread_rows wrote, a vector of windows at a time. */
-ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *y, int64_t *where,
+/* Where the taps of an output are: in one of `stride` lines, `line` floats apart. */
+typedef struct EtcTapWalk {
+    int64_t stride, line;
+    int64_t at, place; /* the line of a tap; how far right of tap 0 of the first output it is */
+    int64_t on, over;  /* what is added to `place` and to `at` for the next tap */
+} EtcTapWalk;
+
+/* Goes to the next tap, and returns its floats from the first output's tap 0. */
+ETC_INLINE int64_t etc_walk_on(EtcTapWalk *w, int64_t first)
+{
+    w->place += w->on;
+    w->at += w->over;
+    if (w->at >= w->stride) {
+        w->at -= w->stride;
+        w->place++;
+    }
+    return ((w->at - first) * w->line) + w->place;
+}
+
+/* Returns the walk along a row of the kernel, from the tap in the first column on. */
+ETC_INLINE EtcTapWalk etc_walk_across(const EtcPool *g, const EtcBorder *b)
+{
+    const int64_t left = (etc_steps_up(g->pw, g->sw) * g->sw) - g->pw;
+    const EtcTapWalk w = {g->sw, b->line, left, 0, g->dw / g->sw, g->dw % g->sw};
+    return w;
+}
+
+/* Computes output row oy from rows that etc_border_copy wrote, a vector of windows at a time. */
+ETC_INLINE void etc_max_row(const float *rows, int64_t oy, const EtcBorder *b, float *y, int64_t *where,
                             const EtcPool *g)
 {
     const EtcI iota = ETC_IOTA;
+    const EtcTapWalk start = etc_walk_across(g, b);
+    const float *row = rows + etc_border_at(b, -g->pw);
     int64_t y0 = (oy * g->sh) - g->ph;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
         EtcF max = etc_splat(-__builtin_inff());
         const int64_t in = (y0 < 0) ? (y0 + (((g->dh - 1 - y0) / g->dh) * g->dh)) : y0;
         EtcI at = etc_first_column(g, ox) + (int32_t)(in * g->iw);
         for (int64_t ky = 0; ky < g->kh; ky++) {
+            const float *from = row + (ky * g->dh * g->sw * b->line) + ox;
+            EtcTapWalk walk = start;
+            int64_t tap = 0;
             for (int64_t kx = 0; kx < g->kw; kx++) {
                 const int64_t x = kx * g->dw;
-                const float *from = rows + (((ky * g->dh * g->sw) + (x % g->sw)) * line);
-                const EtcF v = etc_loadu(from + (x / g->sw) + ox);
+                const EtcF v = etc_loadu(from + tap);
+                tap = etc_walk_on(&walk, start.at);
                 const EtcI more = etc_mask((EtcI)(v > max)) | etc_mask((EtcI)(v != v));
                 const int64_t base = ((y0 + (ky * g->dh)) * g->iw) + (ox * g->sw) - g->pw + x;
                 max = etc_select(more, v, max);
@@ -102,25 +134,6 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, int64_t line, float *
 ETC_INLINE EtcF etc_first_max(EtcF a, EtcF b)
 {
     return etc_select((EtcI)(b != b), b, etc_at_least(a, b));
-}
-
-/* Where the taps of an output are: in one of `stride` lines, `line` floats apart. */
-typedef struct EtcTapWalk {
-    int64_t stride, line;
-    int64_t at, place; /* the line of a tap; how far right of tap 0 of the first output it is */
-    int64_t on, over;  /* what is added to `place` and to `at` for the next tap */
-} EtcTapWalk;
-
-/* Goes to the next tap, and returns its floats from the first output's tap 0. */
-ETC_INLINE int64_t etc_walk_on(EtcTapWalk *w, int64_t first)
-{
-    w->place += w->on;
-    w->at += w->over;
-    if (w->at >= w->stride) {
-        w->at -= w->stride;
-        w->place++;
-    }
-    return ((w->at - first) * w->line) + w->place;
 }
 
 /* Writes the maxima of `count` taps for each of n outputs.  from: tap 0 of the first, which `walk`
@@ -162,7 +175,6 @@ typedef struct EtcMaxPlan {
 ETC_INLINE int etc_max_plan(const EtcPool *g, EtcMaxPlan *p)
 {
     const int64_t under = ((g->kh - 1) * g->dh) + 1, room = ETC_WORK_BYTES / 4;
-    const EtcTapWalk across = {g->sw, 0, 0, 0, g->dw / g->sw, g->dw % g->sw};
     const EtcTapWalk down = {1, 0, 0, 0, 0, 0};
     p->border = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
     p->row = p->border.line * g->sw;
@@ -171,9 +183,7 @@ ETC_INLINE int etc_max_plan(const EtcPool *g, EtcMaxPlan *p)
     const int64_t rows = room / (p->row + ((p->is_over != 0) ? 0 : p->maxima));
     p->maxima = (p->is_over != 0) ? p->row : p->maxima;
     p->band = etc_min_i64(((rows - under) / g->sh) + 1, g->oh);
-    p->across = across;
-    p->across.line = p->border.line;
-    p->across.at = (etc_steps_up(g->pw, g->sw) * g->sw) - g->pw;
+    p->across = etc_walk_across(g, &p->border);
     p->down = down;
     p->down.on = g->dh * p->maxima;
     return rows >= under;
@@ -218,9 +228,9 @@ ETC_INLINE void etc_max_alone(const float *x, float *y, const EtcPool *g, const 
 ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, const EtcPool *g,
                                   void *work)
 {
-    const int64_t line = etc_spread_line(g->ow, g->kw, g->sw, g->dw);
-    const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
-    const int64_t room = ETC_WORK_BYTES / 4 / line / g->sw; /* the input rows that fit in `work` */
+    const EtcBorder b = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
+    const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow, row = b.line * g->sw;
+    const int64_t room = ETC_WORK_BYTES / 4 / row; /* the input rows that fit in `work` */
     const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
                          ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
@@ -229,6 +239,9 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
     if ((ETC_MAX_ALONE != 0) && (ETC_POOL_ROWS != 0) && (where == NULL) && etc_max_plan(g, &plan)) {
         etc_max_alone(x, y, g, &plan, rows);
         return;
+    }
+    if (has_room) {
+        etc_fill(rows, (((band - 1) * g->sh) + under) * row, -__builtin_inff());
     }
     for (int64_t p = 0; p < g->planes; p++) {
         const float *plane = x + (p * g->ih * g->iw);
@@ -240,11 +253,10 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
             const int64_t i = oy % band, n = etc_min_i64(band, g->oh - oy);
             const int64_t at = (p * outs) + (oy * g->ow);
             if (i == 0) {
-                etc_spread_rows(plane, g->ih, g->iw, (oy * g->sh) - g->ph,
-                                ((n - 1) * g->sh) + under, g->sw, g->pw, -__builtin_inff(), line,
-                                rows);
+                etc_border_copy(&b, plane, g->ih, g->iw, (oy * g->sh) - g->ph,
+                                ((n - 1) * g->sh) + under, -__builtin_inff(), band < g->oh, rows);
             }
-            etc_max_row(rows + (i * g->sh * g->sw * line), oy, line, y + at,
+            etc_max_row(rows + (i * g->sh * row), oy, &b, y + at,
                         (where != NULL) ? (where + at) : NULL, g);
         }
     }
