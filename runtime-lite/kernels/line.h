@@ -162,12 +162,12 @@ ETC_OUTLINE void etc_border_copy(const EtcBorder *l, const float *plane, int64_t
     to += (above * next) + l->left;
     for (int64_t r = above; r < below; r++) {
         int64_t i = 0;
-        if (s == 1) {
+        if ((ETC_REGISTERS > 8) && (s == 1)) {
             for (; i < last; i += ETC_LANES) {
                 etc_storeu(to + i, etc_loadu(row + i));
             }
             etc_storeu(to + last, etc_load_or(row + last, iw, pad)); /* may overlap those before */
-        } else if (s == 2) {
+        } else if ((ETC_REGISTERS > 8) && (s == 2)) {
             for (; (i + (2 * ETC_LANES)) <= iw; i += 2 * ETC_LANES) {
                 EtcF even, odd;
                 etc_load_split(row + i, &even, &odd);
