@@ -107,11 +107,13 @@ static void add_name_before(Chunk *c, const char *start, const char *end)
     add_name(c, s, (size_t)(end - s));
 }
 
-/* Adds the name of a type from "typedef float EtcF __attribute__..." or from the last line of
- * "typedef struct EtcSum { ... } EtcSum;". */
+/* Adds the name of a type from "typedef float EtcF __attribute__...", from "typedef void (*EtcRun)(...)", or
+ * from the last line of "typedef struct EtcSum { ... } EtcSum;". */
 static void add_type(Chunk *c, const char *s)
 {
-    const char *end = s + strcspn(s, "\n"), *mark = strstr(s, " __attribute__");
+    const char *end = s + strcspn(s, "\n"), *mark = strstr(s, " __attribute__"), *star = strstr(s, "(*");
+    if (star && star < end)
+        mark = star + strcspn(star, ")");
     add_name_before(c, s, mark && mark < end ? mark : end);
 }
 
