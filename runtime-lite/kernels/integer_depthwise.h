@@ -322,7 +322,7 @@ ETC_OUTLINE void etc_padded_images(const EtcPadded *p, const uint8_t *x, const E
 typedef struct EtcPaddedChannel {
     const uint8_t *data; /* the padded image */
     int64_t pitch, oh, ow;
-    const uint32_t *w; /* [kh][words]; if they are bounded, what is left of word i is word 16 + i */
+    const uint32_t *w; /* [kh][words]; if they are bounded, what is left of word i is word ETC_TAP_WORDS + i */
     int32_t start;     /* sums start from it: the correction for the zero point */
     EtcBytesOf bytes;
     float *v; /* if it is not NULL, v is stored there, clamped to lo and hi, and y is not written */
