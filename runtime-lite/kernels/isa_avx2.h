@@ -28,6 +28,9 @@
 #define ETC_SIGNED_TERMS 0
 #define ETC_DOTS_BOUNDED (ETC_TERMS == 2)
 
+#define ETC_ROOT_F64 "sqrtsd %1, %0" /* see etc_root_f64 */
+#define ETC_ROOT_IN "x"
+
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_x86.h"

@@ -140,21 +140,9 @@ ETC_INLINE double etc_root_f64(double x)
 {
 #if ETC_LIBRARY_IS_EXACT
     return __builtin_sqrt(x);
-#elif defined(__SSE2__)
+#elif defined(ETC_ROOT_F64) /* an instruction, and the class of its registers */
     double y;
-    __asm__("sqrtsd %1, %0" : "=x"(y) : "x"(x));
-    return y;
-#elif defined(__aarch64__)
-    double y;
-    __asm__("fsqrt %d0, %d1" : "=w"(y) : "w"(x));
-    return y;
-#elif defined(__ARM_FP) && ((__ARM_FP & 8) != 0)
-    double y;
-    __asm__("vsqrt.f64 %P0, %P1" : "=w"(y) : "w"(x));
-    return y;
-#elif defined(__riscv_flen) && (__riscv_flen >= 64)
-    double y;
-    __asm__("fsqrt.d %0, %1" : "=f"(y) : "f"(x));
+    __asm__(ETC_ROOT_F64 : "=" ETC_ROOT_IN(y) : ETC_ROOT_IN(x));
     return y;
 #else
     return etc_root_by_integers(x);

@@ -28,6 +28,9 @@
 #define ETC_DOT_LANES 0
 #endif
 
+#define ETC_ROOT_F64 "fsqrt %d0, %d1" /* see etc_root_f64 */
+#define ETC_ROOT_IN "w"
+
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_gnu.h"

@@ -25,6 +25,14 @@
 #define ETC_SIGNED_TERMS 0
 #define ETC_DOTS_BOUNDED 0
 
+#if defined(__ARM_FP) && ((__ARM_FP & 8) != 0)
+#define ETC_ROOT_F64 "vsqrt.f64 %P0, %P1" /* see etc_root_f64 */
+#define ETC_ROOT_IN "w"
+#elif defined(__riscv_flen) && (__riscv_flen >= 64)
+#define ETC_ROOT_F64 "fsqrt.d %0, %1" /* see etc_root_f64 */
+#define ETC_ROOT_IN "f"
+#endif
+
 #include "runtime-lite/kernels/lanes.h"
 #include "runtime-lite/kernels/isa_exact.h"
 #include "runtime-lite/kernels/isa_gnu.h"
