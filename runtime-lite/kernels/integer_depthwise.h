@@ -347,6 +347,10 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
     const EtcBytesOf f = c->bytes;
     const EtcI start = etc_splat_i32(c->start);
     const int64_t pitch = c->pitch, oh = c->oh, ow = c->ow;
+    EtcI w[10];
+    for (int k = 0; (ETC_REGISTERS == 32) && (k < (kh * words)); k++) {
+        w[k] = etc_splat_i32((int32_t)c->w[k]); /* else words of memory become vectors where they are used */
+    }
     for (int64_t i = 0; i < ow; i += ETC_LANES) {
         const uint8_t *x = c->data + (i * step);
         const int64_t n = etc_min_i64(ow - i, ETC_LANES);
@@ -365,7 +369,8 @@ ETC_INLINE void etc_padded_channel(const EtcPaddedChannel *c, int kh, int words,
                 for (int t = 0; t < words; t++) {
                     line[k][t] = ((k + sh) < kh) ? line[(k + sh) % 5][t] : line[k][t];
                     const int at = (k * words) + t;
-                    sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)c->w[at]));
+                    sum = etc_dot_of(4, sum, line[k][t],
+                                     (ETC_REGISTERS == 32) ? w[at] : etc_splat_i32((int32_t)c->w[at]));
                     const uint32_t rest = (ETC_DOTS_BOUNDED != 0) ? c->w[ETC_TAP_WORDS + at] : 0;
                     if (rest != 0) {
                         sum = etc_dot_of(4, sum, line[k][t], etc_splat_i32((int32_t)rest));

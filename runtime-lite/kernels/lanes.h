@@ -113,12 +113,22 @@ ETC_INLINE void etc_store_by_lane(float *p, int64_t n, EtcF v)
     }
 }
 
+/* Stores the first n bytes, fewer than the lanes, of which there are at most eight. */
 ETC_INLINE void etc_store_bytes_by_lane(uint8_t *p, int64_t n, EtcBytes b)
 {
-    for (int i = 0; i < (ETC_LANES - 1); i++) {
-        if (i < n) {
-            p[i] = b[i];
-        }
+    const uint8_t *from = (const uint8_t *)&b;
+    if ((n & 4) != 0) {
+        __builtin_memcpy(p, from, 4);
+        p += 4;
+        from += 4;
+    }
+    if ((n & 2) != 0) {
+        __builtin_memcpy(p, from, 2);
+        p += 2;
+        from += 2;
+    }
+    if ((n & 1) != 0) {
+        *p = *from;
     }
 }
 

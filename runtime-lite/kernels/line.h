@@ -146,6 +146,9 @@ ETC_INLINE EtcF etc_load_or(const float *p, int64_t n, float pad)
     return etc_select((EtcI)(iota < etc_splat_i32((int32_t)n)), etc_load(p, n), etc_splat(pad));
 }
 
+/* 0: vectors are no more than code for their floats, so rows are copied float by float. */
+#define ETC_COPIES_VECTORS ETC_PACKS_BYTES
+
 /* Copies rows top .. top + n - 1 of a plane of ih x iw.  The border holds `pad` already.  is_used:
  * lines above and below the plane may hold other rows, and get `pad`. */
 ETC_OUTLINE void etc_border_copy(const EtcBorder *l, const float *plane, int64_t ih, int64_t iw,
@@ -162,12 +165,12 @@ ETC_OUTLINE void etc_border_copy(const EtcBorder *l, const float *plane, int64_t
     to += (above * next) + l->left;
     for (int64_t r = above; r < below; r++) {
         int64_t i = 0;
-        if ((ETC_REGISTERS > 8) && (s == 1)) {
+        if ((ETC_COPIES_VECTORS != 0) && (s == 1)) {
             for (; i < last; i += ETC_LANES) {
                 etc_storeu(to + i, etc_loadu(row + i));
             }
             etc_storeu(to + last, etc_load_or(row + last, iw, pad)); /* may overlap those before */
-        } else if ((ETC_REGISTERS > 8) && (s == 2)) {
+        } else if ((ETC_COPIES_VECTORS != 0) && (s == 2)) {
             for (; (i + (2 * ETC_LANES)) <= iw; i += 2 * ETC_LANES) {
                 EtcF even, odd;
                 etc_load_split(row + i, &even, &odd);
