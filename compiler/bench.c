@@ -88,6 +88,7 @@ static EtcTensor *random_like(Bench *b, int i, uint64_t *seed)
 /* Says which sizes the inputs have where a model leaves them open: the largest ones may take long. */
 static void say_sizes(const Bench *b)
 {
+    assert(b->r.graph); /* the inputs are made from it */
     const Program *p = b->r.graph->program;
     if (!p->n_syms || b->r.o->quiet)
         return;

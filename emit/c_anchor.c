@@ -151,6 +151,7 @@ static bool conv_is_in_quads(Function *f, const Conv *c)
     const Type w = c->w->type;
     const Target *t = f->e->target;
     const int64_t ic = type_is_static(w) ? w.dim[1].value : 0;
+    assert(w.rank >= 3); /* channels, and at least one axis of taps */
     return t->quad_channels > 0 && ic % t->quad_channels == 0 && !c->is_transposed &&
            type_numel(w) > w.dim[0].value * ic && (ic + 3) / 4 * 12 <= ic * 4 &&
            constant_bytes_of(f->e, c->w, ETC_I8) &&
