@@ -57,7 +57,7 @@ ETC_INLINE uint8_t etc_mean_byte(int32_t sum, int64_t count, const EtcMean *q)
     const float v = ((float)sum / (float)count) * q->by;
     const float lo = (float)(q->y_lo - q->y_zero), hi = (float)(q->y_hi - q->y_zero);
     const float within = (v > lo) ? ((v < hi) ? v : hi) : lo;
-    return (uint8_t)((int32_t)etc_q_round((double)within) + q->y_zero);
+    return (uint8_t)((int32_t)etc_nearest_f64((double)within) + q->y_zero);
 }
 
 /* Computes the mean of each window of bytes, int8_t or uint8_t. */

@@ -2,6 +2,10 @@
 #ifndef ETC_ISA_PLAIN_H
 #define ETC_ISA_PLAIN_H
 
+#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 2) && !defined(__clang__)
+#pragma GCC optimize("float-store") /* the CPU's registers have more bits than a float */
+#endif
+
 #define ETC_VEC 16
 #if defined(__ARM_FEATURE_MVE)
 #define ETC_HIDES_MASKS 1 /* see etc_mask */

@@ -230,7 +230,7 @@ ETC_INLINE double etc_exp_f64(double x)
     if (x > 710.0) {
         return __builtin_inf();
     }
-    double n = ((x * 1.4426950408889634) + 6755399441055744.0) - 6755399441055744.0;
+    double n = etc_nearest_f64(x * 1.4426950408889634);
     double r = (x - (n * 6.93147180369123816e-01)) - (n * 1.90821492927058770e-10);
     int64_t i = (int64_t)n;
     int64_t half = i / 2;
@@ -308,7 +308,7 @@ ETC_INLINE uint32_t etc_reduce_pi(float x, double *r)
                                      0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
     double d = (double)x;
     if (__builtin_fabs(d) < 1048576.0) {
-        double n = ((d * 0.63661977236758134) + 6755399441055744.0) - 6755399441055744.0;
+        double n = etc_nearest_f64(d * 0.63661977236758134);
         double t = d - (n * 1.57079632673412561e+00);
         *r = (t - (n * 6.07710050359346055e-11)) - (n * 2.91273205609335604e-20);
         return (uint32_t)(int32_t)n & 3u;

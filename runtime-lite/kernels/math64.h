@@ -117,7 +117,7 @@ ETC_OUTLINE double etc_sin_shift_f64(double x, uint32_t shift)
         return x - x;
     }
     if (__builtin_fabs(x) < 1048576.0) {
-        const double n = ((x * 0.63661977236758134) + 6755399441055744.0) - 6755399441055744.0;
+        const double n = etc_nearest_f64(x * 0.63661977236758134);
         const double t = x - (n * 1.57079632673412561e+00);
         r = (t - (n * 6.07710050359346055e-11)) - (n * 2.91273205609335604e-20);
         q = (uint32_t)(int32_t)n;

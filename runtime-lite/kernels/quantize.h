@@ -47,12 +47,6 @@ ETC_INLINE double etc_q_scale(const void *scale, int64_t i, const EtcQuant *g)
                                    : (double)((const float *)scale)[i];
 }
 
-/* Returns the integer nearest to v, whose magnitude is below 2^31. */
-ETC_INLINE double etc_q_round(double v)
-{
-    return (v + 6755399441055744.0) - 6755399441055744.0; /* 1.5 * 2^52 */
-}
-
 /* Returns 1 / scale, rounded to the type in which the product is computed. */
 ETC_INLINE double etc_q_inverse(double scale, const EtcQuant *g)
 {
@@ -87,7 +81,7 @@ ETC_INLINE void etc_q_run(void *y, const float *x, int64_t from, int64_t to, dou
                                      : (double)((x[i] * narrow) + (float)before);
         v = (v > lo) ? v : lo;
         v = (v < hi) ? v : hi;
-        etc_q_store(y, i, (int32_t)(etc_q_round(v) + behind), g->quantized);
+        etc_q_store(y, i, (int32_t)(etc_nearest_f64(v) + behind), g->quantized);
     }
 }
 
@@ -238,7 +232,7 @@ ETC_INLINE void etc_choose_f32(const float *x, int64_t n, int64_t lo, int64_t hi
     }
     const float span = (max - min) / (float)(hi - lo), by = (span > eps) ? span : eps;
     const float low = min / by, high = max / by;
-    float at = (float)lo - (float)etc_q_round((double)low);
+    float at = (float)lo - (float)etc_nearest_f64((double)low);
     if (by_error != 0) {
         const float error = ((float)lo + low) + ((float)hi + high);
         at = (error > 0.0f) ? ((float)lo - low) : ((float)hi - high);
@@ -246,7 +240,7 @@ ETC_INLINE void etc_choose_f32(const float *x, int64_t n, int64_t lo, int64_t hi
     at = (at > (float)lo) ? at : (float)lo;
     at = (at < (float)hi) ? at : (float)hi;
     *scale = (double)by;
-    *zero = (int64_t)etc_q_round((double)at);
+    *zero = (int64_t)etc_nearest_f64((double)at);
 }
 
 #endif
