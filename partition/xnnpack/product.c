@@ -57,6 +57,20 @@ void xnn_lower_linear(Lower *w, const Node *n)
         x_binary(w, XNN_ADD, sum, x_use(w, bias, AS_IS), out);
 }
 
+/* XNNPACK's product of matrices fails if one of them has no row or no column. */
+bool xnn_takes_bmm(const Node *n, Refusal *r)
+{
+    const Type a = arg_value(n, "self")->type, b = arg_value(n, "mat2")->type;
+    const Dim size[] = {a.dim[1], a.dim[2], b.dim[2]};
+    for (int i = 0; i < 3; i++) {
+        int64_t lo, hi;
+        dim_range(size[i], &lo, &hi);
+        if (lo < 1)
+            return xnn_no(r, "a matrix may have no rows or no columns", "export with sizes of at least 1");
+    }
+    return true;
+}
+
 void xnn_lower_bmm(Lower *w, const Node *n)
 {
     uint32_t a = x_use(w, arg_value(n, "self"), AS_IS), b = x_use(w, arg_value(n, "mat2"), AS_IS);

@@ -94,7 +94,7 @@ static const Row rows[] = {
     {OP_AMAX, xnn_takes_amax, xnn_lower_amax, XNN_MAX_POOL, OPEN_BATCH},
     {OP_ATTENTION, xnn_takes_attention, xnn_lower_attention, XNN_BATCH_MATMUL, OPEN_ANY},
     {OP_AVG_POOL2D, xnn_takes_avg_pool, xnn_lower_avg_pool, XNN_AVG_POOL, OPEN_IMAGE},
-    {OP_BMM, NULL, xnn_lower_bmm, XNN_BATCH_MATMUL, OPEN_ANY},
+    {OP_BMM, xnn_takes_bmm, xnn_lower_bmm, XNN_BATCH_MATMUL, OPEN_ANY},
     {OP_CAT, xnn_takes_cat, xnn_lower_cat, XNN_CONCAT2, OPEN_ANY},
     {OP_CLAMP, xnn_takes_clamp, xnn_lower_clamp, XNN_CLAMP, OPEN_ANY},
     {OP_CLONE, xnn_takes_clone, xnn_lower_clone, XNN_TRANSPOSE, OPEN_ANY},

@@ -40,7 +40,7 @@ XLower xnn_lower_unary, xnn_lower_gelu, xnn_lower_elu, xnn_lower_binary, xnn_low
 
 /* product.c */
 bool xnn_is_mean_of_space(const Node *n);
-XTakes xnn_takes_linear, xnn_takes_mean, xnn_takes_layer_norm;
+XTakes xnn_takes_linear, xnn_takes_bmm, xnn_takes_mean, xnn_takes_layer_norm;
 XLower xnn_lower_linear, xnn_lower_bmm, xnn_lower_mean, xnn_lower_layer_norm, xnn_lower_softmax;
 
 #endif

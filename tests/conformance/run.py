@@ -81,12 +81,12 @@ WIDE = ["bert_core", "bert_tiny", "cond", "conformer", "convnext_tiny", "counter
 CORE = ["bert_tiny", "cond", "gpt2_small", "llama_kv", "mobilenetv3_small", "vit_tiny"]
 LARGER = ["swin_tiny"]  # its layers are of rows of which more than one axis was put together
 XNNPACK = ["mlp_digits", "cnn_digits", "tiny_kws_dscnn", "tiny_vww_mobilenet", "resnet18"]
-DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "half", "index_writes", "open_views", "packed",
+DELEGATED = ["activations", "arithmetic", "attention", "axes", "broadcasts", "half", "index_writes", "open_views", "packed", "product_of_none",
              "products", "quant", "reductions", "region_outputs", "resized", "softmaxes", "transposes",
              "windows"]  # beginnings of names
 OLD = ["complex_arithmetic", "elementary", "map_of_loops", "pools", "sampled_by_grids"]
 DAGS = range(100, 130), range(400)  # seeds, and those of --full
-NAN = {"specials": "XNNPACK's exp makes a number of NaN"}
+NAN = dict.fromkeys(["specials", "running_open_sizes"], "XNNPACK's exp makes a number of NaN")
 TILES = 32 << 10  # bytes of instructions that cutting into tiles may add, where it lowers the arena
 # Of the C of larger and of small models: what compiles in the least time.
 CC, CC_SMALL = "cc -O1 -march=native", "cc -O0"
