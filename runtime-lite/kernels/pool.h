@@ -177,6 +177,9 @@ ETC_INLINE int etc_max_plan(const EtcPool *g, EtcMaxPlan *p)
     const int64_t under = ((g->kh - 1) * g->dh) + 1, room = ETC_WORK_BYTES / 4;
     const EtcTapWalk down = {1, 0, 0, 0, 0, 0};
     p->border = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
+    if ((p->border.line > room) || (g->sw > room) || (under > room)) { /* products may overflow */
+        return 0;
+    }
     p->row = p->border.line * g->sw;
     p->maxima = ((g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
     p->is_over = (under * (p->row + p->maxima)) > room;
@@ -229,8 +232,9 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
                                   void *work)
 {
     const EtcBorder b = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
-    const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow, row = b.line * g->sw;
-    const int64_t room = ETC_WORK_BYTES / 4 / row; /* the input rows that fit in `work` */
+    const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
+    const int64_t room = ETC_WORK_BYTES / 4 / b.line / g->sw; /* the input rows that fit in `work` */
+    const int64_t row = (room > 0) ? (b.line * g->sw) : 0;
     const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
                          ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
     const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
