@@ -319,9 +319,9 @@ ETC_OUTLINE void etc_depthwise_band(const float *rows, const EtcTaps *t, const f
  * rows of one output row fit the working memory. */
 ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
-    const int64_t rows = etc_conv_reach(g, 1);
+    const int64_t line = etc_conv_border(g).line;
     return (g->ic == 1) && (g->oc < 4) && (g->kw <= ETC_PLACES) &&
-           ((rows * g->sw) <= (ETC_WORK_BYTES / 4 / etc_conv_border(g).line));
+           (etc_conv_reach(g, 1) <= (ETC_WORK_BYTES / 4 / line / g->sw)); /* a product may overflow */
 }
 
 /* Convolves one image and group, which has one input channel.  t: the taps. */
