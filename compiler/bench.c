@@ -85,17 +85,24 @@ static EtcTensor *random_like(Bench *b, int i, uint64_t *seed)
     return t;
 }
 
-/* Says which sizes the inputs have where a model leaves them open: the largest ones may take long. */
-static void say_sizes(const Bench *b)
+/* Says which sizes the inputs have that a model leaves open: the largest ones may take long. */
+static void say_sizes(const Bench *b, EtcTensor *const *in)
 {
+    int n = 0;
     assert(b->r.graph); /* the inputs are made from it */
-    const Program *p = b->r.graph->program;
-    if (!p->n_syms || b->r.o->quiet)
-        return;
-    say(stderr, "%s: runs with the largest sizes:", b->r.o->model);
-    for (int i = 0; i < p->n_syms; i++)
-        say(stderr, "%s %s = %lld", i ? "," : "", p->sym[i]->name, (long long)p->sym[i]->hi);
-    say(stderr, "; --dim and --input set others\n");
+    for (int i = 0; i < b->r.says.n_in && !b->r.o->quiet; i++) {
+        const Value *v = b->r.graph->in[i];
+        if (!in[i] || type_is_static(v->type))
+            continue;
+        if (!n++)
+            say(stderr, "%s: runs with the largest sizes:", b->r.o->model);
+        say(stderr, "%s %s [", n > 1 ? "," : "", v->name);
+        for (int k = 0; k < in[i]->rank; k++)
+            say(stderr, "%s%d", k ? "," : "", (int)in[i]->dim[k]);
+        say(stderr, "]");
+    }
+    if (n)
+        say(stderr, "; --dim and --input set others\n");
 }
 
 /* Sets the inputs: random tensors, and for the others the values that the export fixed. */
@@ -104,7 +111,7 @@ static void make_inputs(Bench *b)
     uint64_t seed = 1;
     EtcTensor **random = random_tensors(b, &seed);
     if (random)
-        say_sizes(b);
+        say_sizes(b, random);
     for (int i = 0; i < b->r.says.n_in; i++) {
         b->in[i] = *etc_method_input(b->r.method, i);
         if (b->in[i].tag == ETC_TENSOR)

@@ -198,13 +198,13 @@ static const char *section_mark(const Emit *e, int at)
  * vector, even of those in loops that do not run. */
 static void put_array(Emit *e, Text *t, int at)
 {
-    enum { NO_ELEMENTS = 16 };
+    enum { FOR_NONE = 16 };
     const State *s = array_at(e, at);
     const uint8_t *data = array_data(e, at);
     int64_t n = type_numel(s->type), size = (int64_t)etc_dtype_size((int)s->type.dtype);
     put_array_title(t, s);
     put(t, "static const %s %s[%" PRId64 "]%s%s = {", c_type(s->type.dtype), array_name(e, s),
-        n ? n : NO_ELEMENTS, s->index < 0 ? " __attribute__((aligned(16)))" : unused_mark(s),
+        n ? n : FOR_NONE, s->index < 0 ? " __attribute__((aligned(16)))" : unused_mark(s),
         section_mark(e, at));
     size_t line = 0; /* where the line starts */
     for (int64_t i = 0; i < n; i++) {

@@ -93,7 +93,7 @@ Test(bench, open_sizes_are_at_their_upper_bounds)
     for (int i = 0; i < json_count(rows); i++)
         last = item(rows, i);
     cr_expect_eq(number(last, "bytes"), 2 * 6 * 4 * 4);
-    cr_expect_str_eq(r.err, "d.etir: runs with the largest sizes: s = 6; --dim and --input set others\n");
+    cr_expect_str_eq(r.err, "d.etir: runs with the largest sizes: x [6,4]; --dim and --input set others\n");
     cr_expect_str_eq(ok("bench d.etir --runs 1 -q").err, "");
 }
 
