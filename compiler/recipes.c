@@ -26,6 +26,10 @@ const RecipePreset recipe_preset[] = {
      "    weight: {dtype: int8, granularity: channel, symmetric: true}\n"
      "    algorithms: [bias_correction]\n"
      "    with_samples: [gptq]\n"},
+    {"int8-reduced", "static int8 with weights in -64 .. 64, for x86 CPUs without VNNI",
+     "preset: int8\n"
+     "rules:\n"
+     "  - weight: {dtype: int8, reduce_range: true}\n"},
     {"int8-dynamic", "dynamic int8: activations get their scales at run time",
      "rules:\n"
      "  - activation: {dtype: int8, dynamic: true, symmetric: false}\n"
@@ -228,7 +232,7 @@ static const char *const observers[] = {"minmax", "moving_average", "percentile"
 typedef struct Format { /* a format as the file writes it; -1: it is not given */
     int dtype, granularity, observer;
     double group, percentile;
-    bool symmetric;
+    bool symmetric, reduce_range;
     int dynamic; /* an index into `dynamics` */
 } Format;
 
@@ -271,13 +275,14 @@ static void read_percentile(Reader *r, const Yaml *y, void *to)
         diag_error(r->diag, yaml_loc(y), "'%s' must be a number above 50 and up to 100", y->key);
 }
 
-enum { K_DTYPE, K_GRANULARITY, K_GROUP, K_SYMMETRIC, K_DYNAMIC, K_OBSERVER, K_PERCENTILE, N_KEYS };
+enum { K_DTYPE, K_GRANULARITY, K_GROUP, K_SYMMETRIC, K_REDUCE, K_DYNAMIC, K_OBSERVER, K_PERCENTILE, N_KEYS };
 
 static const Key format_key[N_KEYS] = {
     [K_DTYPE] = {"dtype", read_dtype, offsetof(Format, dtype)},
     [K_GRANULARITY] = {"granularity", read_granularity, offsetof(Format, granularity)},
     [K_GROUP] = {"group_size", read_group, offsetof(Format, group)},
     [K_SYMMETRIC] = {"symmetric", read_bool, offsetof(Format, symmetric)},
+    [K_REDUCE] = {"reduce_range", read_bool, offsetof(Format, reduce_range)},
     [K_DYNAMIC] = {"dynamic", read_dynamic, offsetof(Format, dynamic)},
     [K_OBSERVER] = {"observer", read_observer, offsetof(Format, observer)},
     [K_PERCENTILE] = {"percentile", read_percentile, offsetof(Format, percentile)},
@@ -307,6 +312,7 @@ static void check_activation(Reader *r, const Yaml *y, const Format *f, const Ya
     if (f->dynamic == IS_AUTO && !has_histogram(f))
         refuse(r, at[K_DYNAMIC], "auto needs observer: percentile, mse or kl");
     refuse(r, at[K_GROUP], "is only for weights");
+    refuse(r, at[K_REDUCE], "is only for weights");
     refuse(r, is_dynamic ? at[K_OBSERVER] : NULL, only);
     refuse(r, is_dynamic ? at[K_PERCENTILE] : NULL, only);
 }
@@ -316,6 +322,7 @@ static void check_weight(Reader *r, const Yaml *y, const Format *f, const Yaml *
     refuse(r, at[K_DYNAMIC], "is only for activations");
     if (f->granularity == PER_TOKEN)
         refuse(r, at[K_GRANULARITY], "token is only for activations");
+    refuse(r, f->dtype == INT4 ? at[K_REDUCE] : NULL, "needs dtype: int8");
     if (f->granularity == PER_GROUP)
         need(r, y, at[K_GROUP], "group_size");
     else if (f->granularity >= 0 || !at[K_GRANULARITY])
@@ -342,7 +349,7 @@ static void check_format(Reader *r, const Yaml *y, const Format *f, const Yaml *
 static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
 {
     const Yaml *at[N_KEYS] = {0};
-    Format f = {-1, -1, -1, 0, 99.99, is_weight, IS_STATIC};
+    Format f = {-1, -1, -1, 0, 99.99, is_weight, false, IS_STATIC};
     if (y->kind == YAML_SCALAR)
         read_dtype(r, y, &f.dtype);
     else
@@ -357,6 +364,7 @@ static QuantFormat read_format(Reader *r, const Yaml *y, bool is_weight)
         .granularity = (Granularity)(f.granularity < 0 ? granularity : f.granularity),
         .group = (int)f.group,
         .symmetric = f.symmetric,
+        .reduce_range = f.reduce_range,
         .dynamic = f.dynamic == IS_DYNAMIC,
         .may_be_dynamic = f.dynamic == IS_AUTO,
         .observer = f.observer < 0 ? OBS_MINMAX : (ObserverKind)f.observer,

@@ -48,8 +48,21 @@ static void put_output(Function *f, const Node *n)
         (int)number(n, "quant_max"), f->then ? f->then : "NULL");
 }
 
+/* Notes whether the weights are in -64 .. 64. */
+static void note_range(Emit *e, const Value *w)
+{
+    const int8_t *data = constant_data(e, w, ETC_I8);
+    const int64_t n = data ? type_numel(w->type) : 0;
+    bool is_wide = !data;
+    for (int64_t i = 0; i < n && !is_wide; i++)
+        is_wide = data[i] < -64 || data[i] > 64;
+    e->has_bytes = true;
+    e->has_wide_bytes |= is_wide;
+}
+
 static void put_integer(Function *f, const Node *n)
 {
+    note_range(f->e, arg_value(n, "weight"));
     const char *sums = function_pointer(f, arg_value(n, "sums"));
     const char *scales = function_pointer(f, arg_value(n, "scales"));
     put(&f->body,

@@ -281,6 +281,12 @@ static void put_target(Text *t, const Target *of)
     put(t, "#endif\n\n");
 }
 
+static void put_define(Text *t, bool is_set, const char *name, const char *why)
+{
+    if (is_set)
+        put(t, "#define ETC_%s 1 /* %s */\n\n", name, why);
+}
+
 static void put_target_end(Text *t, const Target *of)
 {
     if (of->features)
@@ -375,15 +381,17 @@ static bool emit_source(const CSource *s, CFiles *out)
     if (!has_variants(e)) /* an earlier run with the same name may have left files of variants */
         put(&t, "#if !defined(%s_VARIANT) /* a file of another run is empty */\n\n",
             e->upper);
-    if (e->o->freestanding)
-        put(&t, "#define ETC_FREESTANDING 1 /* no function of a C library for floats is called */\n\n");
-    bool uses_then = false, has_quads = false;
+    bool uses_then = false, has_quads = false, has_bytes = false, has_wide_bytes = false;
     for (int i = 0; i < s->n; i++) {
         uses_then |= e[i].uses_then;
         has_quads |= e[i].has_quads;
+        has_bytes |= e[i].has_bytes;
+        has_wide_bytes |= e[i].has_wide_bytes;
     }
-    put(&t, uses_then ? "#define ETC_HAS_THEN 1 /* cores call functions that make bytes of floats */\n\n" : "");
-    put(&t, has_quads ? "#define ETC_HAS_QUADS 1 /* weights of convolutions are in quads */\n\n" : "");
+    put_define(&t, e->o->freestanding, "FREESTANDING", "no function of a C library for floats is called");
+    put_define(&t, uses_then, "HAS_THEN", "cores call functions that make bytes of floats");
+    put_define(&t, has_quads, "HAS_QUADS", "weights of convolutions are in quads");
+    put_define(&t, has_bytes && !has_wide_bytes, "REDUCED_WEIGHTS", "weights are in -64 .. 64");
     put_target(&t, e->target);
     put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)

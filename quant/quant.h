@@ -41,6 +41,7 @@ typedef struct QuantFormat {
     Granularity granularity;
     int group; /* the elements of a group along the reduced axis, for PER_GROUP */
     bool symmetric;
+    bool reduce_range;   /* only of weights with 8 bits: they are in -64 .. 64 */
     bool dynamic;        /* scales are computed at run time; only of activations */
     bool may_be_dynamic; /* dynamic: auto; they are if static scales would be too coarse */
     ObserverKind observer;

@@ -19,6 +19,9 @@
 
 #define ETC_INTEGER_K 65536
 
+/* 1: etc_dot_bounded is faster than etc_dot. */
+#define ETC_DOTS_BOUNDED ((ETC_VEC == 32) && (ETC_TERMS == 2))
+
 /* 1: `then` of an EtcInteger may be set.  Emitted C defines this if a group needs it. */
 #if !defined(ETC_HAS_THEN)
 #define ETC_HAS_THEN 0
@@ -293,7 +296,7 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
 
 /* Does the same as etc_integer_rows for short rows of one channel.  The sums of all rows are
  * converted as one row, in place: the bytes never overtake the sums that are still to be read.
- * Then the bytes of each row are copied to y.  With vectors of 64 bytes, storing parts of vectors
+ * Then each row's bytes are copied to y.  With vectors of 64 bytes, storing parts of vectors
  * is faster. */
 ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
                                        const EtcInteger *q)

@@ -5,7 +5,7 @@
 
 #include "runtime-lite/kernels/integer_panel.h"
 
-/* Describes how sums of a row of pixels become bytes of y. */
+/* How sums of a row of pixels become bytes of y. */
 typedef struct EtcToBytes {
     uint8_t *y;      /* the byte of the first channel and column */
     int64_t y_plane; /* the bytes from channel to channel */
@@ -39,7 +39,7 @@ typedef struct EtcIntegerBlock {
 #define ETC_WORDS 128
 
 /* The runs of an EtcOperands: without quads, all terms are one. */
-#define ETC_RUNS ((ETC_HAS_QUADS != 0) ? ETC_WORDS : 1)
+#define ETC_RUNS (ETC_HAS_QUADS ? ETC_WORDS : 1)
 
 /* Multiplies one row of the panel, nv vectors, by a word of each of mr channels' weights, and adds
  * the products to acc.  w_row is the number of bytes from word to word. */
@@ -88,8 +88,8 @@ ETC_INLINE void etc_integer_add_four(const uint32_t *panel, int64_t width, const
 }
 #endif
 
-/* Sets the accumulators of mr rows, from row i on, to their initial values: the correction for x's
- * zero point, or the sums of the terms before. */
+/* Sets the accumulators of mr rows, from row i on, to the correction for x's zero point, or to the sums
+ * of the terms before. */
 ETC_INLINE void etc_integer_from(const EtcIntegerBlock *t, const int32_t *sums, int64_t i, int mr,
                                  int nv, int is_first, EtcI acc[16][4])
 {
@@ -213,8 +213,8 @@ ETC_INLINE void etc_integer_end(const EtcIntegerBlock *t, int32_t *sums, int64_t
     }
 }
 
-/* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of the weights,
- * in the model's layout, has four terms. */
+/* Computes a tile of mr rows and nv vectors of columns if ETC_TERMS is 4.  A word of weights has four
+ * terms. */
 ETC_INLINE void etc_four_tile(const EtcIntegerBlock *t, int64_t i, int64_t c, int mr, int nv)
 {
     const int8_t *w = t->w + (i * t->w_row);
@@ -450,8 +450,9 @@ ETC_INLINE void etc_widen_row(const int8_t *w, int64_t n, int32_t *to)
 }
 
 #if ETC_DOTS_BOUNDED == 1
-/* Bounds n weights of row r.  Returns the number of words that have a rest. */
-ETC_INLINE int etc_bound_row(const int8_t *w, int64_t n, int r, EtcOperands *o)
+/* Bounds n weights of row r, and prefetches those at `ahead`.  Returns the number of words that have a
+ * rest. */
+ETC_INLINE int etc_bound_row(const int8_t *w, const int8_t *ahead, int64_t n, int r, EtcOperands *o)
 {
     union {
         uint8_t byte[ETC_WORDS / 8];
@@ -460,6 +461,7 @@ ETC_INLINE int etc_bound_row(const int8_t *w, int64_t n, int r, EtcOperands *o)
     int count = 0;
     for (int64_t b = 0; b < n; b += ETC_VEC) {
         EtcI v = ETC_REP(0), rest;
+        __builtin_prefetch(ahead + b, 0, 2);
         if ((n - b) >= ETC_VEC) {
             __builtin_memcpy(&v, w + b, sizeof v);
         } else {
@@ -487,7 +489,7 @@ ETC_INLINE void etc_bound_rows(const EtcIntegerBlock *t, int64_t k, int64_t n, i
     o->at[ETC_WORDS] = 0;
     for (int r = 0; r < mr; r++) {
         const int8_t *w = t->w + ((i + r) * t->w_row) + k;
-        count[r] = etc_bound_row(w, n, r, o);
+        count[r] = etc_bound_row(w, w + (mr * t->w_row), n, r, o);
         o->n_words = (count[r] > o->n_words) ? count[r] : o->n_words;
     }
     for (int r = 0; r < mr; r++) {
@@ -546,14 +548,8 @@ ETC_INLINE void etc_operands_rows(const EtcIntegerBlock *t, EtcOperands *o, int6
         etc_bound_rows(t, from, n_w, i, mr, o);
     }
 #endif
-    for (int r = 0; r < mr; r++) {
-        const int8_t *w = t->w + ((i + r) * t->w_row) + from, *ahead = w + (mr * t->w_row);
-        for (int64_t b = 0; (terms == 4) && (b < n_w); b += 64) {
-            __builtin_prefetch(ahead + b, 0, 2);
-        }
-        if (terms == 2) {
-            etc_widen_row(w, n_w, o->w[r]);
-        }
+    for (int r = 0; (terms == 2) && (r < mr); r++) {
+        etc_widen_row(t->w + ((i + r) * t->w_row) + from, n_w, o->w[r]);
     }
     for (; (c + (ETC_INTEGER_NV * ETC_LANES)) <= t->width; c += ETC_INTEGER_NV * ETC_LANES) {
         etc_operands_tile(t, o, is_first, i, c, terms, mr, ETC_INTEGER_NV);
@@ -563,7 +559,7 @@ ETC_INLINE void etc_operands_rows(const EtcIntegerBlock *t, EtcOperands *o, int6
     }
 }
 
-/* Does so mr rows at a time, from row i on, while there are as many.  Returns the next row. */
+/* Does so mr rows at a time, from row i on.  Returns the first row that is left. */
 ETC_INLINE int64_t etc_operands_all(const EtcIntegerBlock *t, EtcOperands *o, int64_t k, int64_t n, int64_t i,
                                     int64_t terms, int mr)
 {
@@ -623,7 +619,7 @@ ETC_OUTLINE int etc_is_for_bounded(const int8_t *w, int64_t depth, int64_t rows,
 }
 #endif
 
-/* Returns how many terms a word of the panel has. */
+/* Returns the terms of a word of the panel. */
 ETC_INLINE int64_t etc_integer_terms(const int8_t *w, int64_t depth, int64_t rows, int64_t pixels)
 {
 #if ETC_DOTS_BOUNDED == 1

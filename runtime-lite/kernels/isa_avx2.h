@@ -20,13 +20,13 @@
 #define ETC_PACKS_BYTES 1
 #define ETC_DOT_LANES 0
 
-#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__))
+#if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || \
+    defined(ETC_REDUCED_WEIGHTS)
 #define ETC_TERMS 4
 #else
 #define ETC_TERMS 2
 #endif
 #define ETC_SIGNED_TERMS 0
-#define ETC_DOTS_BOUNDED (ETC_TERMS == 2)
 
 #define ETC_ROOT_F64 "sqrtsd %1, %0" /* see etc_root_f64 */
 #define ETC_ROOT_IN "x"
@@ -299,6 +299,14 @@ ETC_INLINE EtcI etc_dot_pairs(EtcI c, EtcI x, EtcI w)
     return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16((__m256i)x, (__m256i)w));
 }
 
+/* Adds four products of bytes to each lane of c.  Pairs are added in 16 bits, which is exact if the sum of
+ * their weights is in -128 .. 128. */
+ETC_INLINE EtcI etc_dot_bounded(EtcI c, EtcI x, EtcI w)
+{
+    const __m256i sums = _mm256_maddubs_epi16((__m256i)x, (__m256i)w);
+    return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+}
+
 /* Adds ETC_TERMS products to each lane of c. */
 ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
 {
@@ -306,20 +314,14 @@ ETC_INLINE EtcI etc_dot(EtcI c, EtcI x, EtcI w)
     return etc_dot_pairs(c, x, w);
 #elif defined(__AVXVNNI__)
     return (EtcI)_mm256_dpbusd_avx_epi32((__m256i)c, (__m256i)x, (__m256i)w);
-#else
+#elif defined(__AVX512VNNI__) && defined(__AVX512VL__)
     return (EtcI)_mm256_dpbusd_epi32((__m256i)c, (__m256i)x, (__m256i)w);
+#else
+    return etc_dot_bounded(c, x, w);
 #endif
 }
 
-#if ETC_DOTS_BOUNDED == 1
-/* Adds four products of bytes to each lane of c.  The instruction adds pairs of products in 16 bits, which
- * is exact if the sum of a pair's weights is in -128 .. 128. */
-ETC_INLINE EtcI etc_dot_bounded(EtcI c, EtcI x, EtcI w)
-{
-    const __m256i sums = _mm256_maddubs_epi16((__m256i)x, (__m256i)w);
-    return (EtcI)((EtcU)c + (EtcU)_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
-}
-
+#if ETC_TERMS == 2
 /* Returns weights for etc_dot_bounded, which with *rest add up to w. */
 ETC_INLINE EtcI etc_bound(EtcI w, EtcI *rest)
 {

@@ -27,7 +27,6 @@
 #define ETC_TERMS 2
 #endif
 #define ETC_SIGNED_TERMS 0
-#define ETC_DOTS_BOUNDED 0
 
 #define ETC_ROOT_F64 "sqrtsd %1, %0" /* see etc_root_f64 */
 #define ETC_ROOT_IN "x"

@@ -19,12 +19,10 @@
 #if defined(__ARM_FEATURE_DOTPROD)
 #define ETC_TERMS 4
 #define ETC_SIGNED_TERMS 1
-#define ETC_DOTS_BOUNDED 0
 #define ETC_DOT_LANES 1
 #else
 #define ETC_TERMS 2
 #define ETC_SIGNED_TERMS 0
-#define ETC_DOTS_BOUNDED 0
 #define ETC_DOT_LANES 0
 #endif
 

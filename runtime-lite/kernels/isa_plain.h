@@ -27,7 +27,6 @@
 
 #define ETC_TERMS 2
 #define ETC_SIGNED_TERMS 0
-#define ETC_DOTS_BOUNDED 0
 
 #if defined(__ARM_FP) && ((__ARM_FP & 8) != 0)
 #define ETC_ROOT_F64 "vsqrt.f64 %P0, %P1" /* see etc_root_f64 */

@@ -68,6 +68,21 @@ Test(quantizing, results_are_those_of_torch)
     }
 }
 
+Test(quantizing, reduced_weights_are_in_a_range_that_c_knows)
+{
+    static const struct {
+        const char *recipe;
+        bool is_reduced;
+    } row[] = {{"int8-reduced --calibrate $DATA/cnn_digits/extra_test_x.npy", true},
+               {"int8 --calibrate $DATA/cnn_digits/extra_test_x.npy", false}};
+    for (int i = 0; i < 2; i++) {
+        ok(arena_printf(arena, "emit-c $DATA/cnn_digits/model.pt2 -q --target x86-64-v3 --recipe %s -o m.c",
+                        row[i].recipe));
+        sh(row[i].is_reduced ? "grep -q '^#define ETC_REDUCED_WEIGHTS 1' m.c"
+                             : "! grep -q '^#define ETC_REDUCED_WEIGHTS 1' m.c");
+    }
+}
+
 /* -- statistics -------------------------------------------------------------------------------- */
 
 #define MLP "$DATA/mlp_digits/model.pt2 --recipe int8 "

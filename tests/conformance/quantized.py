@@ -21,7 +21,7 @@ import numpy as np
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data")
 MODELS = ["mlp_digits", "cnn_digits"]
-RECIPES = {"int8": 0.3, "int8-dynamic": 0.3, "int8-weight": 0.3, "int4-group32": 1.0,
+RECIPES = {"int8": 0.3, "int8-reduced": 0.3, "int8-dynamic": 0.3, "int8-weight": 0.3, "int4-group32": 1.0,
            "fp16": 0.3}  # points that may be lost
 
 
@@ -81,10 +81,14 @@ def run(model, folder, *program):
 # -- tolerances ------------------------------------------------------------------------------
 
 
+def is_static(recipe):
+    return recipe in ("int8", "int8-reduced")
+
+
 def step(recipe, floats, outputs):
     """Returns how much an output changes if its integer changes by one.  Static outputs stand for integers, so it is
     their least distance.  If ranges are found per call, it is a part in 255 of the span of the outputs."""
-    return np.diff(np.unique(outputs)).min() if recipe == "int8" else np.ptp(floats) / 255
+    return np.diff(np.unique(outputs)).min() if is_static(recipe) else np.ptp(floats) / 255
 
 
 def rounding(outputs):
@@ -92,7 +96,7 @@ def rounding(outputs):
 
 
 def has_edges(recipe):
-    return recipe in ("int8", "int8-dynamic")
+    return is_static(recipe) or recipe == "int8-dynamic"
 
 
 def allowed(recipe, model, outputs):
@@ -105,7 +109,7 @@ def off_xnnpack(recipe, model, got, kernels):
     else it quantizes what it has kernels for, activations too or not, and is to be as near to the floats as the
     kernels are, but for a step."""
     one = step(recipe, model.floats, kernels) + rounding(kernels)
-    if recipe == "int8":
+    if is_static(recipe):
         return np.abs(got - kernels).max(), one
     return np.abs(got - model.floats).max(), np.abs(kernels - model.floats).max() + one
 

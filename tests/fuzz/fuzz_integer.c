@@ -20,10 +20,10 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-extern const IntegerCores integer_sse2, integer_avx2, integer_avxvnni, integer_avx512, integer_vnni,
-    integer_vnni_small, integer_amx, integer_amx_small;
+extern const IntegerCores integer_sse2, integer_avx2, integer_avx2_reduced, integer_avxvnni,
+    integer_avx512, integer_vnni, integer_vnni_small, integer_amx, integer_amx_small;
 
-enum { MAX_BUILDS = 8, MOST_BYTES = 1 << 18, MOST_REACH = 500, MOST_TAPS = 1000, ANY_BYTE = 256 };
+enum { MAX_BUILDS = 9, MOST_BYTES = 1 << 18, MOST_REACH = 500, MOST_TAPS = 1000, ANY_BYTE = 256 };
 
 static const IntegerCores *build[MAX_BUILDS], *missing[MAX_BUILDS]; /* filled by LLVMFuzzerInitialize */
 static void *work[MAX_BUILDS];
@@ -53,6 +53,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc, (void)argv;
     add_build(&integer_sse2, 1);
     add_build(&integer_avx2, has_avx2);
+    add_build(&integer_avx2_reduced, has_avx2);
     add_build(&integer_avxvnni, has_avx2 && ETC_CPU_HAS("avxvnni", AVX_VNNI));
     add_build(&integer_avx512, has_avx512);
     add_build(&integer_vnni, has_vnni);
@@ -133,6 +134,7 @@ static void draw_range(Draw *d, int is_signed, int32_t *lo, int32_t *hi)
 typedef struct Layer {
     EtcInteger q;
     int64_t channels, terms; /* those of each channel */
+    int is_reduced;          /* weights are in -64 .. 64 */
     int8_t *w;
     int32_t *sums;
     float *scales, *bias, *x_scale;
@@ -184,6 +186,9 @@ static void draw_layer(Layer *l, Draw *d, int64_t channels, int64_t terms, int64
     l->channels = channels;
     l->terms = terms;
     l->w = draw_bytes(d, channels * terms);
+    l->is_reduced = draw_below(d, 3) == 0;
+    for (int64_t i = 0; l->is_reduced && i < channels * terms; i++)
+        l->w[i] = (int8_t)(l->w[i] == 127 ? 64 : l->w[i] / 2);
     l->sums = memory(channels * 4);
     for (int64_t c = 0; c < channels; c++) {
         l->sums[c] = 0;
@@ -207,6 +212,11 @@ static void draw_layer(Layer *l, Draw *d, int64_t channels, int64_t terms, int64
     l->q.scales = l->scales;
     l->q.bias = l->bias;
     draw_run_time(l, d, rows);
+}
+
+static int can_compute(const IntegerCores *cores, const Layer *l)
+{
+    return l->is_reduced || !cores->is_reduced;
 }
 
 static void free_layer(Layer *l)
@@ -376,6 +386,8 @@ static void compare_conv(const EtcConv *g, const int8_t *x, const Layer *l)
     changed.form = ETC_IN_QUADS;
     plain_conv(x, want, g, l);
     for (int i = 0; i < n_builds; i++) {
+        if (!can_compute(build[i], l))
+            continue;
         void *y = memory(bytes);
         build[i]->conv(x, l->w, y, g, &l->q, work[i]);
         must_equal(build[i]->name, "a convolution", y, want, n, makes_floats(&l->q));
@@ -532,6 +544,8 @@ static void try_linear(Draw *d)
     void *want = memory(bytes);
     plain_linear(x, want, &g, &l);
     for (int i = 0; i < n_builds; i++) {
+        if (!can_compute(build[i], &l))
+            continue;
         void *y = memory(bytes);
         build[i]->linear(x, l.w, y, &g, &l.q);
         must_equal(build[i]->name, "a linear layer", y, want, n, makes_floats(&l.q));

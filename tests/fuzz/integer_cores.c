@@ -14,5 +14,11 @@
 
 extern const IntegerCores CORES;
 
-const IntegerCores CORES = {NAME, ETC_WORK_BYTES, etc_conv_i8, etc_linear_i8, etc_max_pool_i8,
-                            etc_avg_pool_i8};
+#if defined(ETC_REDUCED_WEIGHTS)
+enum { IS_REDUCED = 1 };
+#else
+enum { IS_REDUCED = 0 };
+#endif
+
+const IntegerCores CORES = {NAME, ETC_WORK_BYTES, IS_REDUCED, etc_conv_i8, etc_linear_i8,
+                            etc_max_pool_i8, etc_avg_pool_i8};

@@ -14,6 +14,7 @@
 typedef struct IntegerCores {
     const char *name;
     size_t work_bytes;
+    int is_reduced; /* convolutions and linear layers have weights in -64 .. 64 */
     void (*conv)(const void *x, const int8_t *w, void *y, const EtcConv *g, const EtcInteger *q,
                  void *work);
     void (*linear)(const void *x, const int8_t *w, void *y, const EtcIntegerLinear *g,

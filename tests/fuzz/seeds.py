@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-RECIPES = ["int8", "int8-dynamic", "int8-weight", "int4-group32", "8da4w", "fp16"]
+RECIPES = ["int8", "int8-reduced", "int8-dynamic", "int8-weight", "int4-group32", "8da4w", "fp16"]
 CALIBRATED = {"int8"}
 WAYS = ["c", "pte", "pte xnnpack all check"]
 KERNELS, CALLS, LARGEST, LONGEST = 256, 6, 200_000, 6000
