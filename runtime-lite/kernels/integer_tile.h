@@ -5,7 +5,7 @@
 
 #include "runtime-lite/kernels/integer_panel.h"
 
-/* How sums of a row of pixels become bytes of y. */
+/* Describes how sums of a row of pixels become bytes of y. */
 typedef struct EtcToBytes {
     uint8_t *y;      /* the byte of the first channel and column */
     int64_t y_plane; /* the bytes from channel to channel */

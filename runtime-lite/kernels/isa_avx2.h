@@ -21,7 +21,7 @@
 #define ETC_DOT_LANES 0
 
 #if defined(__AVXVNNI__) || (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || \
-    defined(ETC_REDUCED_WEIGHTS) /* emitted C whose weights are in -64 .. 64 */
+    defined(ETC_REDUCED_WEIGHTS) /* weights are in -64 .. 64 */
 #define ETC_TERMS 4
 #else
 #define ETC_TERMS 2
