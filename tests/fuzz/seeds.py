@@ -15,8 +15,8 @@ import re
 import subprocess
 import sys
 
-RECIPES = ["int8", "int8-reduced", "int8-dynamic", "int8-weight", "int4-group32", "8da4w", "fp16"]
-CALIBRATED = {"int8"}
+RECIPES = ["int8", "int8-dynamic", "int8-weight", "int4-group32", "8da4w", "fp16", "int8-reduced"]
+CALIBRATED = {"int8", "int8-reduced"}
 WAYS = ["c", "pte", "pte xnnpack all check"]
 KERNELS, CALLS, LARGEST, LONGEST = 256, 6, 200_000, 6000
 PROGRAM = re.compile(r'^program "(?:.|\n)*?(?=^;|^program "|\Z)', re.M)
