@@ -281,12 +281,6 @@ static void put_target(Text *t, const Target *of)
     put(t, "#endif\n\n");
 }
 
-static void put_define(Text *t, bool is_set, const char *name, const char *why)
-{
-    if (is_set)
-        put(t, "#define ETC_%s 1 /* %s */\n\n", name, why);
-}
-
 static void put_target_end(Text *t, const Target *of)
 {
     if (of->features)
@@ -361,6 +355,13 @@ static const char *weight_files(const CSource *s, const CFiles *out)
     return files;
 }
 
+/* Prints a macro that kernels read, if it is set. */
+static void put_define(Text *t, bool is_set, const char *name, const char *why)
+{
+    if (is_set)
+        put(t, "#define ETC_%s 1 /* %s */\n\n", name, why);
+}
+
 /* Writes NAME.h and NAME.c.  The functions were printed before, because the header contains sizes
  * that follow from them. */
 static bool emit_source(const CSource *s, CFiles *out)
@@ -391,7 +392,7 @@ static bool emit_source(const CSource *s, CFiles *out)
     put_define(&t, e->o->freestanding, "FREESTANDING", "no function of a C library for floats is called");
     put_define(&t, uses_then, "HAS_THEN", "cores call functions that make bytes of floats");
     put_define(&t, has_quads, "HAS_QUADS", "weights of convolutions are in quads");
-    put_define(&t, has_bytes && !has_wide_bytes, "REDUCED_WEIGHTS", "weights are in -64 .. 64");
+    put_define(&t, has_bytes && !has_wide_bytes, "REDUCED_WEIGHTS", "all 8-bit weights are in -64 .. 64");
     put_target(&t, e->target);
     put_chunks(&t, &code, e->target, e->work_bytes ? e->work_bytes : e->target->work_bytes);
     if (constants.n)

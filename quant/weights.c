@@ -25,12 +25,12 @@ Ints ints_new(const QuantFormat *f, const Value *w, int axis, Arena *a)
     const int64_t all = type_numel(t);
     const int half = 1 << (f->bits - 1);
     Ints k = {.outer = 1, .n = t.dim[axis].value, .inner = 1, .lo = -half, .hi = half - 1};
+    k.vector_bytes = cpu_vector_bytes();
+    k.lo += f->bits == 8;  /* products of two such fit 15 bits */
     if (f->reduce_range) { /* two products with unsigned bytes add up in 16 bits */
         k.lo = -64;
         k.hi = 64;
     }
-    k.vector_bytes = cpu_vector_bytes();
-    k.lo += f->bits == 8 && !f->reduce_range; /* products of two such fit 15 bits */
     for (int i = 0; i < axis; i++)
         k.outer *= t.dim[i].value;
     k.inner = all / (k.outer * k.n);

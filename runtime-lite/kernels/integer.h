@@ -296,7 +296,7 @@ ETC_OUTLINE void etc_integer_rows(const EtcSums *s, void *y, const EtcInteger *q
 
 /* Does the same as etc_integer_rows for short rows of one channel.  The sums of all rows are
  * converted as one row, in place: the bytes never overtake the sums that are still to be read.
- * Then each row's bytes are copied to y.  With vectors of 64 bytes, storing parts of vectors
+ * Then the bytes of each row are copied to y.  With vectors of 64 bytes, storing parts of vectors
  * is faster. */
 ETC_INLINE void etc_integer_short_rows(const EtcSums *s, int32_t *sums, void *y,
                                        const EtcInteger *q)

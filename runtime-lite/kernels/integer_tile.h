@@ -39,7 +39,7 @@ typedef struct EtcIntegerBlock {
 #define ETC_WORDS 128
 
 /* The runs of an EtcOperands: without quads, all terms are one. */
-#define ETC_RUNS (ETC_HAS_QUADS ? ETC_WORDS : 1)
+#define ETC_RUNS ((ETC_HAS_QUADS != 0) ? ETC_WORDS : 1)
 
 /* Multiplies one row of the panel, nv vectors, by a word of each of mr channels' weights, and adds
  * the products to acc.  w_row is the number of bytes from word to word. */
@@ -559,7 +559,7 @@ ETC_INLINE void etc_operands_rows(const EtcIntegerBlock *t, EtcOperands *o, int6
     }
 }
 
-/* Does so mr rows at a time, from row i on.  Returns the first row that is left. */
+/* Does so mr rows at a time, from row i on, while there are as many.  Returns the next row. */
 ETC_INLINE int64_t etc_operands_all(const EtcIntegerBlock *t, EtcOperands *o, int64_t k, int64_t n, int64_t i,
                                     int64_t terms, int mr)
 {
@@ -619,7 +619,7 @@ ETC_OUTLINE int etc_is_for_bounded(const int8_t *w, int64_t depth, int64_t rows,
 }
 #endif
 
-/* Returns the terms of a word of the panel. */
+/* Returns how many terms a word of the panel has. */
 ETC_INLINE int64_t etc_integer_terms(const int8_t *w, int64_t depth, int64_t rows, int64_t pixels)
 {
 #if ETC_DOTS_BOUNDED == 1
