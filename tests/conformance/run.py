@@ -90,7 +90,10 @@ NAN = dict.fromkeys(["specials", "running_open_sizes"], "XNNPACK's exp makes a n
 TILES = 32 << 10  # bytes of instructions that cutting into tiles may add, where it lowers the arena
 # Of the C of larger and of small models: what compiles in the least time.
 CC, CC_SMALL = "cc -O1 -march=native", "cc -O0"
-COMPILERS = ["cc -O2", "clang -O2", "g++ -O2 -x c++", "gcc -O2 -m32"]  # of --full, beside them
+COMPILERS = ["cc -O2", "clang -O2", "g++ -O2 -x c++"]  # of --full, beside them
+# Floats are computed in 80 bits, and sizes have 32.  The kernel's headers are those of x86-64.
+X87_MODELS = ["cnn_digits", "gpt2_small", "llama_kv"]  # all with --full
+X87 = "gcc -O2 -m32 -Wno-psabi -idirafter /usr/include/x86_64-linux-gnu"
 DELEGATE = b"XnnpackBackend"
 
 
@@ -399,6 +402,8 @@ def main():
         for cc in [CC] + (COMPILERS if args.full else []):
             models(rows, "c" if cc == CC else cc, names,
                    check(args, zoo, out + "/c", args.etc, "c", names, env={"CC": cc}))
+        some = [n for n in names if os.uname().machine == "x86_64" and (args.full or n in X87_MODELS)]
+        models(rows, "c-x87", some, some and check(args, zoo, out + "/c", args.etc, "c", some, env={"CC": X87}))
         models(rows, "c-host", names if args.full else [],
                args.full and check(args, zoo, out + "/c-host", args.etc, "c", names, ["--flags", "--target host"]))
         sizes(rows, zoo, measured, ours, reference)

@@ -174,7 +174,7 @@ model() { # folder
     [ -n "$x86" ] && bits "gcc -O3 -march=native -std=gnu11" "$alone" ""
     if [ -n "$full" ]; then
         for c in "gcc -O0" "gcc -O3 -march=x86-64-v3" "gcc -O3 -march=x86-64-v4 $strict" "gcc -O1" "gcc -Os" "gcc -O3" "clang -O0" "clang -O3 -march=native" \
-            "clang -O2 -march=x86-64-v3" "gcc -m32 -O2 -msse2 -mfpmath=sse"; do
+            "clang -O2 -march=x86-64-v3" "gcc -m32 -O2 -msse2 -mfpmath=sse -idirafter /usr/include/x86_64-linux-gnu"; do
             bits "$c" "$alone" ""
         done
     fi
