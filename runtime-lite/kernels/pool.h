@@ -12,6 +12,12 @@ typedef struct EtcPool {
     int32_t adaptive; /* average: window o of n spans floor(o i / n) .. ceil((o + 1) i / n) - 1 */
 } EtcPool;
 
+/* Plans the rows that etc_border_copy copies for a pool. */
+ETC_INLINE EtcBorder etc_pool_border(const EtcPool *g)
+{
+    return etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
+}
+
 /* 1: vectors of windows are faster than one window at a time. */
 #if defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'M')
 #define ETC_POOL_ROWS 0
@@ -176,7 +182,7 @@ ETC_INLINE int etc_max_plan(const EtcPool *g, EtcMaxPlan *p)
 {
     const int64_t under = ((g->kh - 1) * g->dh) + 1, room = ETC_WORK_BYTES / 4;
     const EtcTapWalk down = {1, 0, 0, 0, 0, 0};
-    p->border = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
+    p->border = etc_pool_border(g);
     if ((p->border.line > room) || (g->sw > room) || (under > room)) { /* products may overflow */
         return 0;
     }
@@ -231,7 +237,7 @@ ETC_INLINE void etc_max_alone(const float *x, float *y, const EtcPool *g, const 
 ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, const EtcPool *g,
                                   void *work)
 {
-    const EtcBorder b = etc_border(g->iw, g->ow, ((g->kw - 1) * g->dw) + 1, g->sw, g->pw);
+    const EtcBorder b = etc_pool_border(g);
     const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
     const int64_t room = ETC_WORK_BYTES / 4 / b.line / g->sw; /* the input rows that fit in `work` */
     const int64_t row = (room > 0) ? (b.line * g->sw) : 0;
