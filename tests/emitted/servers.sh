@@ -3,7 +3,7 @@
 # with the same bits for every CPU and number of parts, but for bfloat16 in AMX; C for 8-bit integers uses VNNI if the CPU
 # has it, with the same bits too.  Prints TAP.
 #
-# EMITTED_FULL=1 adds AVX2.
+# A CPU with AVX2 that has neither AVX-512 nor VNNI emulates them.  EMITTED_FULL=1 adds AVX2.
 # "; WIDENED n" in a case of tests/emitted/bf16 is how many of its products have weights of bfloat16; "; FAST n" in one of
 # tests/emitted/fast is how many of its convolutions use the transforms.
 set -u
@@ -15,6 +15,7 @@ dir=$2/tests/emitted.servers
 npy=$dir/npy
 strict="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wcast-qual -Werror"
 asan="-O0 -fsanitize=address,undefined -fno-sanitize-recover"
+emulated="-O0 -march=x86-64-v3 -Wno-psabi -include $root/tests/ops/emulated.h -DEMULATE_AVX512"
 # gcc 14 keeps the locals that ASan watches after a return in frames aligned to 32 bytes, but reads them as vectors of 64.
 export ASAN_OPTIONS=max_malloc_fill_size=100000000:detect_leaks=0:detect_stack_use_after_return=0
 portable=-DETC_NO_AMX
@@ -33,6 +34,9 @@ answer() { # folder of the outputs, flags of the compiler, of emit-c...
     for s in _main.c .c _avx2.c _avx512.c _vnni.c _threads.c _weights.S; do
         [ -f "$name$s" ] && sources="$sources $name$s"
     done
+    case $flags in
+        *emulated.h*) sed -i '/^#pragma GCC target/d' "$name.c" ;; # the compiler is to use AVX2
+    esac
     # shellcheck disable=SC2086
     cc -std=c99 $flags $portable -o "$name" $sources -lm -pthread || return 1
     threads=
@@ -87,10 +91,14 @@ everywhere() { # words of emit-c...
     check "$name: etc run" run_is_same
     set -- "$@" --target
     if [ "$(uname -m)" = x86_64 ]; then
+        if has_flags avx512f avx512bw avx512dq avx512vl; then
+            check "$name: AVX-512, sanitized" same "$asan" "$@" x86-64-v4
+        elif has_flags avx2 fma; then
+            check "$name: AVX-512, emulated" same "$emulated" "$@" x86-64-v4
+        fi
         check "$name: SSE4.2, sanitized" same "$asan" "$@" x86-64-v2
         check "$name: in parts, sanitized" same "$asan" "$@" x86-64-v2 --parallel 3
         [ -n "${EMITTED_FULL:-}" ] && has_flags avx2 fma && check "$name: AVX2, sanitized" same "$asan" "$@" x86-64-v3
-        has_flags avx512f avx512bw avx512dq avx512vl && check "$name: AVX-512, sanitized" same "$asan" "$@" x86-64-v4
     else
         check "$name: sanitized" same "$asan" "$@" host
         check "$name: in parts, sanitized" same "$asan" "$@" host --parallel 3
@@ -162,6 +170,8 @@ bytes_() {
         check "kws: its instruction is there" sh -c "objdump -d kws | grep -q vpdpbusd"
         check "kws: host" same -O1 "$@" --target host
         check "kws: host has VNNI" grep -q 'x86-64-v4-vnni' kws.c
+    elif has_flags avx2 fma; then
+        check "kws: VNNI, emulated" same "$emulated -DEMULATE_VNNI -DETC_NO_AMX" "$@" --target x86-64-v4-vnni
     fi
     name=floats
     check "floats have no such variant" no_variant

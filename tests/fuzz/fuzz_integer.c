@@ -21,7 +21,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 extern const IntegerCores integer_sse2, integer_avx2, integer_avx2_reduced, integer_avxvnni,
-    integer_avx512, integer_vnni, integer_vnni_small, integer_amx, integer_amx_small;
+    integer_avxvnni_emulated, integer_avx512, integer_avx512_emulated, integer_vnni,
+    integer_vnni_emulated, integer_vnni_small, integer_vnni_small_emulated, integer_amx,
+    integer_amx_small;
 
 enum { MAX_BUILDS = 9, MOST_BYTES = 1 << 18, MOST_REACH = 500, MOST_TAPS = 1000, ANY_BYTE = 256 };
 
@@ -43,25 +45,36 @@ static void add_build(const IntegerCores *cores, int is_there)
     build[n_builds++] = cores;
 }
 
+/* Adds a build, or if this CPU lacks its instructions, the one that emulates them with AVX2. */
+static void add_either(const IntegerCores *cores, int is_there, const IntegerCores *emulated,
+                       int has_avx2)
+{
+    add_build(is_there ? cores : emulated, has_avx2);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     const int has_avx2 = ETC_CPU_HAS("avx2", AVX2) && ETC_CPU_HAS("fma", FMA);
     const int has_avx512 = has_avx2 && ETC_CPU_HAS("avx512f", AVX512F) &&
                            ETC_CPU_HAS("avx512vl", AVX512VL) && ETC_CPU_HAS("avx512bw", AVX512BW) &&
                            ETC_CPU_HAS("avx512dq", AVX512DQ);
+#ifdef PLANTED_BUG /* which is in the emulated build */
+    const int has_vnni = 0;
+#else
     const int has_vnni = has_avx512 && ETC_CPU_HAS("avx512vnni", AVX512_VNNI);
+#endif
     (void)argc, (void)argv;
     add_build(&integer_sse2, 1);
     add_build(&integer_avx2, has_avx2);
     add_build(&integer_avx2_reduced, has_avx2);
-    add_build(&integer_avxvnni, has_avx2 && ETC_CPU_HAS("avxvnni", AVX_VNNI));
-    add_build(&integer_avx512, has_avx512);
-    add_build(&integer_vnni, has_vnni);
-    add_build(&integer_vnni_small, has_vnni);
+    add_either(&integer_avxvnni, ETC_CPU_HAS("avxvnni", AVX_VNNI), &integer_avxvnni_emulated, has_avx2);
+    add_either(&integer_avx512, has_avx512, &integer_avx512_emulated, has_avx2);
+    add_either(&integer_vnni, has_vnni, &integer_vnni_emulated, has_avx2);
+    add_either(&integer_vnni_small, has_vnni, &integer_vnni_small_emulated, has_avx2);
     add_build(&integer_amx, has_vnni && ETC_CPU_HAS("amx-int8", AMX_INT8));
     add_build(&integer_amx_small, has_vnni && ETC_CPU_HAS("amx-int8", AMX_INT8));
 #ifdef PLANTED_BUG
-    if (!has_vnni)
+    if (!has_avx2)
         exit(77);
 #endif
     return 0;
