@@ -134,6 +134,22 @@ EMULATED __m256i emulated_dpbusd(__m256i c, __m256i x, __m256i w)
     return r.half;
 }
 
+#undef _mm512_maskz_loadu_ps
+#undef _mm512_mask_storeu_ps
+#undef _mm512_maskz_loadu_epi8
+#undef _mm512_mask_storeu_epi8
+#undef _mm512_mask_cvtepi32_storeu_epi8
+#undef _mm512_maskz_cvtepi32_epi8
+#undef _mm512_maskz_cvtepu8_epi32
+#undef _mm512_maskz_cvtepi8_epi32
+#undef _mm512_maskz_cvtph_ps
+#undef _mm512_maskz_cvtps_epi32
+#undef _mm512_maskz_sqrt_ps
+#undef _mm512_mask_i32gather_ps
+#undef _mm512_mask_i32gather_pd
+#undef _mm256_dpbusd_avx_epi32
+#undef _mm512_maskz_madd_epi16
+#undef _mm512_maskz_shuffle_i32x4
 #define _mm512_maskz_loadu_ps emulated_loadu_ps
 #define _mm512_mask_storeu_ps emulated_storeu_ps
 #define _mm512_maskz_loadu_epi8 emulated_loadu_epi8
@@ -145,17 +161,11 @@ EMULATED __m256i emulated_dpbusd(__m256i c, __m256i x, __m256i w)
 #define _mm512_maskz_cvtph_ps emulated_cvtph_ps
 #define _mm512_maskz_cvtps_epi32 emulated_cvtps_epi32
 #define _mm512_maskz_sqrt_ps emulated_sqrt_ps
-#undef _mm512_mask_i32gather_ps
 #define _mm512_mask_i32gather_ps emulated_i32gather_ps
-#undef _mm512_mask_i32gather_pd
 #define _mm512_mask_i32gather_pd emulated_i32gather_pd
-#undef _mm256_dpbusd_avx_epi32
 #define _mm256_dpbusd_avx_epi32 emulated_dpbusd
-
 /* SIMDe gives the first of these too many arguments, and the second no name of its own. */
-#undef _mm512_maskz_madd_epi16
 #define _mm512_maskz_madd_epi16 simde_mm512_maskz_madd_epi16
-#undef _mm512_maskz_shuffle_i32x4
 #define _mm512_maskz_shuffle_i32x4 simde_mm512_maskz_shuffle_i32x4
 
 /* These choose the code of the kernels.  SIMDe would take them for what the CPU has. */
