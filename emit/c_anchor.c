@@ -220,10 +220,15 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
     put(&f->body, ";\n");
     const int64_t rows = winograd_rows(f->e, &c, n->out[0]);
-    if (rows)
+    if (f->e->is_compact && !c.is_transposed && !part_of_rows(f, n->out[0], NULL)) {
+        f->e->uses_compact = true;
+        put(&f->body, "%*setc_compact_conv(%s, %s, %s, %s, &g);\n", b.indent, "", b.x, function_pointer(f, c.w),
+            array_or_null(f, c.bias), b.y);
+    } else if (rows) {
         put_winograd(f, &c, n->out[0], rows, b.x, b.y, b.indent);
-    else
+    } else {
         put_conv_call(f, &c, n->out[0], &b);
+    }
     batch_close(f, &b);
     return true;
 }
@@ -279,6 +284,12 @@ static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
         function_dim(f, p->y_row);
         put(&f->body, p->is_bfloat ? ", work);\n" : ");\n");
         f->uses_work = f->uses_work || p->is_bfloat;
+        return;
+    }
+    if (f->e->is_compact) {
+        f->e->uses_compact = true;
+        put(&f->body, "%*setc_compact_matmul(%s, %s, %s, %s, &g);\n", indent, "", p->a, p->b,
+            array_or_null(f, p->bias), p->y);
         return;
     }
     put(&f->body, "%*setc_matmul_f32(%s, %s, %s, %s, &g, work);\n", indent, "", p->a, p->b,
@@ -670,6 +681,7 @@ typedef struct Reduction {
 } Reduction;
 
 enum { SHORT = 8 }; /* sums of so few elements are printed as expressions */
+enum { SUM_BLOCK = 512 }; /* ETC_SUM_BLOCK of kernels/reduce.h */
 
 static bool is_short(const Nest *row)
 {
@@ -694,6 +706,19 @@ static void put_tree(Text *t, const Nest *row, const char *x, int64_t i, int64_t
     }
 }
 
+/* Returns whether one call returns the sum of a row. */
+static bool is_compact_row(const Function *f, const Nest *row)
+{
+    return f->e->is_compact && row->rank == 1 && !row->size[0].expr && row->size[0].value <= SUM_BLOCK &&
+           !row->stride[0][0].expr && row->stride[0][0].value == 1;
+}
+
+/* Returns whether the sum of a row is a number, and not an EtcSum. */
+static bool sum_is_number(const Function *f, const Nest *row)
+{
+    return is_short(row) || is_compact_row(f, row);
+}
+
 /* Prints the sum of a row, which will be `sum`. */
 static void put_sum(Function *f, const Nest *row, const char *x, int indent)
 {
@@ -701,6 +726,11 @@ static void put_sum(Function *f, const Nest *row, const char *x, int indent)
         put(&f->body, "%*sconst float sum = ", indent, "");
         put_tree(&f->body, row, x, 0, 1);
         put(&f->body, ";\n");
+        return;
+    }
+    if (is_compact_row(f, row)) {
+        put(&f->body, "%*sconst float sum = etc_compact_sum(%s, %" PRId64 ");\n", indent, "", x,
+            row->size[0].value);
         return;
     }
     put(&f->body, "%*sEtcSum sum;\n%*setc_sum_start(&sum);\n", indent, "", indent, "");
@@ -714,7 +744,7 @@ static void put_result(Function *f, const Node *n, const char *y, const Reductio
         put(t, "%*s*(%s) = max;\n", indent, "", y);
         return;
     }
-    put(t, "%*s*(%s) = %s", indent, "", y, is_short(&r->row) ? "sum" : "etc_sum_end(&sum)");
+    put(t, "%*s*(%s) = %s", indent, "", y, sum_is_number(f, &r->row) ? "sum" : "etc_sum_end(&sum)");
     if (n->op == OP_MEAN_DIM) {
         put(t, " / (float)");
         function_dim(f, r->count);

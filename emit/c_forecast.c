@@ -13,7 +13,7 @@
 enum { N_CORES = 4 };
 
 typedef struct Fit {
-    double call, step, term, output, row;
+    float call, step, term, output, row;
 } Fit;
 
 static const struct {

@@ -190,6 +190,11 @@ def fit(rows):
     return x, a @ x / y - 1
 
 
+def c_float(v):
+    text = f"{v:.4g}"
+    return text if text.isdigit() else text + "f"
+
+
 def main():
     check = "--check" in sys.argv
     rig = mcu.Rig(*[a for a in sys.argv[1:] if a != "--check"][:2])
@@ -207,7 +212,7 @@ def main():
         for core in CORES:
             rows = seen.get(kernel, {}).get(core, [])
             x, off = fit(rows) if rows else (np.zeros(5), np.zeros(0))
-            numbers.append("{" + ", ".join(f"{v:.4g}" for v in x) + "}")
+            numbers.append("{" + ", ".join(c_float(v) for v in x) + "}")
             if check and rows:
                 off = np.array([layer["instructions"] / n - 1 for layer, n in rows])
             if rows:

@@ -78,6 +78,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "narrow": (259980, [], CALL),
     "excited": (255092, [], CALL),
     "rows": (5928, [], CALL),
+    "few": (13856, [], CALL),
     "edges": (10000, [], CALL),  # functions of floats, as above
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }

@@ -163,6 +163,17 @@ class Excited(nn.Module):
         return self.last(x.mean((2, 3)))
 
 
+class Few(nn.Module):
+    """A network of so few multiply-adds that little code is worth more than little time."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.last = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.last(F.relu(self.conv(x)).mean((2, 3)))
+
+
 class Rows(nn.Module):
     """An autoencoder of few numbers, as finds anomalies: linear layers whose rows and columns fill no blocks."""
 
@@ -206,7 +217,7 @@ def edges():
 
 
 NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
-        "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)),
+        "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)), "few": (Few, (3, 8, 8)),
         "edges": (Edges, (1,))}
 
 
