@@ -83,6 +83,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
 }
 FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]
+UNOPTIMIZED = ("tiny_kws_dscnn", "encoder:free")  # must also compile with -O0, as IDEs do for debugging
 WARN = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
 
 
@@ -307,6 +308,8 @@ class Rig:
 
     def measure(self, model, core):
         to = self.emit(model, core)
+        if model.startswith(UNOPTIMIZED) and CORES[core][0] == ARM:
+            call(ARM + "gcc", "-O0", *CORES[core][1].split(), *WARN, "-c", os.path.join(to, "model.c"), "-o", os.devnull)
         header = open(os.path.join(to, "model.h")).read()
         arena = sum(int(n) for n in re.findall(r"define MODEL_(?:ARENA|BANK_\w+)_BYTES (\d+)", header))
         want = plain(model, self.wanted(model, core, to))
