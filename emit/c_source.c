@@ -564,7 +564,7 @@ static bool is_compact(const Program *p, const Target *t, const COptions *o)
         return false;
     for (const Node *n = p->method[0]->first; n; n = n->next) {
         const int64_t more = node_cost(n);
-        if (more > COMPACT_MACS - macs)
+        if (more > COMPACT_MACS - macs || n->op == OP_WHILE_LOOP) /* nobody knows how often it runs */
             return false;
         macs += more;
     }
