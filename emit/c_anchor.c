@@ -198,6 +198,11 @@ static void put_conv_call(Function *f, const Conv *c, const Value *y, const Batc
     const bool is_bfloat = conv_is_blocked(f, c) && weight_is_bfloat(f->e, c->w);
     const char *weights = conv_weights(f, c, is_bfloat), *bias = array_or_null(f, c->bias);
     const char *rows = part_of_rows(f, y, NULL);
+    if (f->e->is_compact && !c->is_transposed && !rows) {
+        f->e->uses_compact = true;
+        put(&f->body, "%*setc_compact_conv(%s, %s, %s, %s, &g);\n", b->indent, "", b->x, weights, bias, b->y);
+        return;
+    }
     put(&f->body, "%*setc_conv_%s(%s, %s, %s, %s, &g, ", b->indent, "",
         rows ? "rows" : is_bfloat ? "bf16" : "f32", b->x, weights, bias, b->y);
     if (is_bfloat)
@@ -220,15 +225,10 @@ bool emit_conv(Function *f, const Node *n, Clamp clamp)
     put_conv(f, n->out[0], &c, b.n, clamp, conv_form(f, &c));
     put(&f->body, ";\n");
     const int64_t rows = winograd_rows(f->e, &c, n->out[0]);
-    if (f->e->is_compact && !c.is_transposed && !part_of_rows(f, n->out[0], NULL)) {
-        f->e->uses_compact = true;
-        put(&f->body, "%*setc_compact_conv(%s, %s, %s, %s, &g);\n", b.indent, "", b.x, function_pointer(f, c.w),
-            array_or_null(f, c.bias), b.y);
-    } else if (rows) {
+    if (rows)
         put_winograd(f, &c, n->out[0], rows, b.x, b.y, b.indent);
-    } else {
+    else
         put_conv_call(f, &c, n->out[0], &b);
-    }
     batch_close(f, &b);
     return true;
 }
