@@ -127,6 +127,7 @@ typedef struct Emit {
     bool uses_parts;           /* a node is split into parts */
     bool uses_then;            /* a core of 8-bit integers calls a function of the file */
     bool has_quads;            /* weights of a convolution are in quads */
+    bool is_few;                   /* the program is so small that its code is optimized for size */
     bool is_compact, uses_compact; /* products of floats may be computed by kernels/compact.h; some are */
     bool has_bytes, has_wide_bytes; /* there are weights for etc_dot; some are not in -64 .. 64 */
     const Graph *graph;        /* the graph that is printed: the method, or a branch of a cond */

@@ -115,9 +115,15 @@ static void put_checks(Emit *e, Text *t)
     put_guard_checks(e, t, NULL);
 }
 
+/* Returns the attribute of functions that compilers are to optimize for size. */
+static const char *cold(const Emit *e)
+{
+    return e->is_few && e->uses_compact ? "ETC_COLD " : "";
+}
+
 static void put_run(Emit *e, Text *t)
 {
-    put(t, "%sstatic int %s(", e->uses_compact ? "ETC_COLD " : "", e->inner);
+    put(t, "%sstatic int %s(", cold(e), e->inner);
     put_parameters(e, t);
     put(t, ")\n{\n");
     put_checks(e, t);
@@ -238,7 +244,7 @@ static void put_entry(Emit *e, Text *t)
         put_entry_of_variant(e, t);
         put_choosing_entry(e, t);
     } else {
-        put(t, "%s", e->uses_compact ? "ETC_COLD " : "");
+        put(t, "%s", cold(e));
         put_declaration(e, t, "");
         put(t, "\n{\n");
         put_forward(e, t);
@@ -553,22 +559,30 @@ static int *count_readers(const Program *p, Arena *a)
     return count;
 }
 
-/* The multiply-adds of a program for which a microcontroller computes floats by compact.h.  Its loops take 17
- * instructions for each where the other kernels take 3 to 7, and a thirtieth of the memory for code. */
-enum { COMPACT_MACS = 1 << 14 };
+/* The multiply-adds of a program for which a microcontroller computes floats by compact.h, and is optimized
+ * for size.  Its loops take 17 instructions for each where the other kernels take 3 to 7, and a thirtieth of
+ * the memory for code. */
+enum { FEW_MACS = 1 << 14 };
 
-static bool is_compact(const Program *p, const Target *t, const COptions *o)
+static bool has_few_products(const Program *p)
 {
     int64_t macs = 0;
-    if (!t->mcu || o->parallel || p->n_syms)
-        return false;
     for (const Node *n = p->method[0]->first; n; n = n->next) {
         const int64_t more = node_cost(n);
-        if (more > COMPACT_MACS - macs || n->op == OP_WHILE_LOOP) /* nobody knows how often it runs */
+        if (more > FEW_MACS - macs || n->op == OP_WHILE_LOOP) /* nobody knows how often it runs */
             return false;
         macs += more;
     }
     return true;
+}
+
+/* Finds out whether products of floats are computed by compact.h.  Where functions compute floats, the time
+ * that other kernels save is small beside that of these. */
+static void choose_products(Emit *e)
+{
+    const bool can_be = e->target->mcu && !e->o->parallel && !e->p->n_syms;
+    e->is_few = can_be && has_few_products(e->p);
+    e->is_compact = e->is_few || (can_be && e->target->lacks_floats);
 }
 
 static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
@@ -587,7 +601,7 @@ static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
     e.local = NEW(a, const char *, e.method->n_values + 1);
     e.value = graph_values(e.method, a);
     e.graph = e.method;
-    e.is_compact = is_compact(p, e.target, o);
+    choose_products(&e);
     assert(p->stage == STAGE_PLANNED);
     return e;
 }

@@ -120,6 +120,7 @@ typedef struct Target {
     bool only_for_bytes; /* the row is a variant only of models that multiply 8-bit integers or bfloat16 */
     int quad_channels;   /* weights of convolutions are in quads if this divides the input channels;
                             0: never */
+    bool lacks_floats;  /* it has no instructions for floats: functions of the compiler compute them */
     bool has_fma;       /* it has fused multiply-adds, which are emulated otherwise */
     bool has_variants;  /* files for CPUs with wider vectors (the rows with a `test`) are added */
     int64_t work_bytes; /* the most scratch memory of kernels */

@@ -8,13 +8,13 @@
 enum { WORK_BYTES = 65536, WIDE_WORK_BYTES = 131072, MCU_WORK_BYTES = 8192 };
 
 /* The files for these rows compile for any machine, which then computes the same bits. */
-#define FIXED_POINT(cpu, set, compiler, bytes)                                          \
+#define FIXED_POINT(cpu, set, lacks, compiler, bytes)                                   \
     {                                                                                   \
         .name = cpu, .isa = "plain", .mcu = set, .build = compiler, .vector_bytes = 16, \
-        .has_fma = true, .work_bytes = bytes                                            \
+        .lacks_floats = lacks, .has_fma = !lacks, .work_bytes = bytes                   \
     }
-#define CORTEX_M(cpu, set, options) \
-    FIXED_POINT(cpu, set, "arm-none-eabi-gcc -O2 -mthumb " options, MCU_WORK_BYTES)
+#define CORTEX_M(cpu, set, lacks, options) \
+    FIXED_POINT(cpu, set, lacks, "arm-none-eabi-gcc -O2 -mthumb " options, MCU_WORK_BYTES)
 
 const Target target_row[] = {
     {.name = "generic", .vector_bytes = 16, .work_bytes = WORK_BYTES, .has_variants = true,
@@ -90,15 +90,15 @@ const Target target_row[] = {
      .vector_bytes = 16,
      .has_fma = true,
      .work_bytes = WORK_BYTES},
-    CORTEX_M("cortex-m0plus", "plain", "-mcpu=cortex-m0plus"),
-    CORTEX_M("cortex-m3", "plain", "-mcpu=cortex-m3"),
-    CORTEX_M("cortex-m4", "dsp", "-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"),
-    CORTEX_M("cortex-m7", "dsp", "-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"),
-    CORTEX_M("cortex-m55", "mve", "-mcpu=cortex-m55 -mfloat-abi=hard"),
-    CORTEX_M("cortex-m33", "dsp", "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16"),
-    FIXED_POINT("rv32imc", "plain", "riscv64-unknown-elf-gcc -O2 -march=rv32imc -mabi=ilp32",
+    CORTEX_M("cortex-m0plus", "plain", true, "-mcpu=cortex-m0plus"),
+    CORTEX_M("cortex-m3", "plain", true, "-mcpu=cortex-m3"),
+    CORTEX_M("cortex-m4", "dsp", false, "-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16"),
+    CORTEX_M("cortex-m7", "dsp", false, "-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16"),
+    CORTEX_M("cortex-m55", "mve", false, "-mcpu=cortex-m55 -mfloat-abi=hard"),
+    CORTEX_M("cortex-m33", "dsp", false, "-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16"),
+    FIXED_POINT("rv32imc", "plain", true, "riscv64-unknown-elf-gcc -O2 -march=rv32imc -mabi=ilp32",
                 MCU_WORK_BYTES),
-    FIXED_POINT("rv64gc", "plain", "riscv64-linux-gnu-gcc -O2 -march=rv64gc -mabi=lp64d",
+    FIXED_POINT("rv64gc", "plain", false, "riscv64-linux-gnu-gcc -O2 -march=rv64gc -mabi=lp64d",
                 WORK_BYTES),
 };
 
