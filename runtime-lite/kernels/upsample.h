@@ -15,8 +15,9 @@ typedef struct EtcUpsample {
     int32_t align_corners;
 } EtcUpsample;
 
-/* The most columns of a strip: its neighbours, weights and two rows fit into the working memory. */
-#define ETC_STRIP 2048
+/* The most columns of a strip, a multiple of ETC_LANES: its neighbours, weights and two rows take half of
+ * the working memory. */
+#define ETC_STRIP (ETC_WORK_BYTES / 1024 * 32)
 
 /* Returns the largest integer that is not above v, but at most n - 1.  v is not negative. */
 ETC_INLINE int64_t etc_below(float v, int64_t n)

@@ -260,7 +260,8 @@ case_() { # .etir
     target=$(sed -n 's/^; TARGET //p' "$1")
     if [ -n "$target" ]; then
         check "$name: emit-c --target $target" "$etc" emit-c "$1" $options -o "$out/$name.c" --main --target "$target" -q &&
-            bits "gcc -std=c99 -O2 $strict" "$alone" ", --target $target"
+            bits "gcc -std=c99 -O2 $strict" "$alone" ", --target $target" &&
+            check "$name: ASan and UBSan, --target $target" sanitized
     fi
     if [ -n "$full" ]; then
         bits "gcc -std=c99 -O2 $strict" "$all" ", all files"
