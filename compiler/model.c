@@ -178,9 +178,11 @@ static Symbol *find_size(Program *p, Loc loc, const char *text, int64_t *lo, int
     return p->sym[s->index];
 }
 
-/* Narrows the range of a symbol, as NAME=LO..HI or INPUT.AXIS=LO..HI says. */
-static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
+/* Narrows the range of a symbol, as NAME=LO..HI or INPUT.AXIS=LO..HI says.  *of becomes the symbol, or
+ * NULL if the axis has the size already. */
+static bool apply_dim(const Options *o, Program *p, const char *text, const Symbol **of, Diag *d)
 {
+    *of = NULL;
     Loc loc = {.file = o->model};
     size_t len = strcspn(text, "=");
     int64_t lo, hi;
@@ -199,6 +201,7 @@ static bool apply_dim(const Options *o, Program *p, const char *text, Diag *d)
     }
     sym->lo = lo;
     sym->hi = hi;
+    *of = sym;
     return true;
 }
 
@@ -291,8 +294,53 @@ static Program *load_onnx(const Options *o, ImportOptions *import, Arena *a, Dia
     return ok ? p : NULL;
 }
 
-/* Loads the model.  Sets *took_dims if the importer has applied --dim. */
-static Program *load(const Options *o, Arena *a, bool *took_dims, Diag *d)
+/* Applies --dim, but not the texts that are `taken`.  of: by text, the symbol. */
+static bool apply_dims(const Options *o, Program *p, const bool *taken, const Symbol **of, Diag *d)
+{
+    bool ok = true;
+    for (int i = 0; i < o->dims.n; i++)
+        if (!taken[i])
+            ok = apply_dim(o, p, o->dims.item[i], &of[i], d) && ok;
+    for (int i = 0; ok && o->dims.n && i < p->n_guards; i++)
+        ok = guard_is_possible(p, &p->guard[i], (Loc){.file = o->model}, d) && ok;
+    return ok;
+}
+
+static bool has_one_size(const Program *p, const Symbol *s)
+{
+    return s && s->lo == s->hi && *program_axis(p, s);
+}
+
+/* Finds the axes of inputs to which --dim leaves one size, and marks its texts about them.  The model is
+ * then imported with these numbers instead of symbols, so that it becomes what an export with them is.
+ * Errors are left to that import. */
+static void find_known_sizes(const Options *o, ImportOptions *import, Arena *a, bool *taken)
+{
+    Diag quiet = {0};
+    bool any = false;
+    int64_t lo, hi;
+    for (int i = 0; i < o->dims.n; i++)
+        any |= parse_range(o->dims.item[i] + strcspn(o->dims.item[i], "=") + 1, &lo, &hi) && lo == hi;
+    if (!any)
+        return;
+    Arena *tmp = arena_within(a);
+    const Symbol **of = NEW(tmp, const Symbol *, o->dims.n);
+    Program *p = import_pt2(tmp, o->model, import, &quiet);
+    if (p && apply_dims(o, p, taken, of, &quiet)) {
+        for (int i = 0; i < p->n_syms; i++)
+            if (has_one_size(p, p->sym[i])) {
+                const char *name = p->sym[i]->name;
+                ImportDim known = {.name = arena_str(a, name, strlen(name)), .lo = p->sym[i]->lo};
+                PUSH(a, import->dim, import->n_dims, known);
+            }
+        for (int i = 0; i < o->dims.n; i++)
+            taken[i] = has_one_size(p, of[i]);
+    }
+    arena_free(tmp);
+}
+
+/* Loads the model.  taken: set for each text of --dim that the importer has applied. */
+static Program *load(const Options *o, Arena *a, bool *taken, Diag *d)
 {
     Loc loc = {.file = o->model};
     const CustomOps *custom = NULL;
@@ -309,30 +357,32 @@ static Program *load(const Options *o, Arena *a, bool *took_dims, Diag *d)
         diag_error(d, loc, "--bind is for an .onnx");
     else if (o->weights_dir && (kind == IMPORT_PT2 || kind == IMPORT_ETIR))
         diag_error(d, loc, "--weights-dir belongs to an unpacked model or an .onnx");
-    else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON)
+    else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON) {
+        find_known_sizes(o, &import, a, taken);
         return import_pt2(a, o->model, &import, d);
+    }
     else if (kind == IMPORT_ETIR)
         return load_etir(o, custom, a, d);
     else if (kind == IMPORT_PTE)
         diag_error(d, loc, "is a .pte, which is already compiled");
-    else if ((*took_dims = kind == IMPORT_ONNX))
+    else if (kind == IMPORT_ONNX) {
+        for (int i = 0; i < o->dims.n; i++)
+            taken[i] = true;
         return load_onnx(o, &import, a, d);
+    }
     return NULL;
 }
 
 Program *model_load(const Options *o, Arena *a, Diag *d)
 {
-    bool took_dims = false;
-    Program *p = load(o, a, &took_dims, d);
+    bool *taken = NEW(a, bool, o->dims.n + 1);
+    Program *p = load(o, a, taken, d);
     const char *what = o->model ? o->model : "--method";
     bool ok = p || diag_missing(d, 0, (Loc){0}, "the importer of", what);
     if (p) /* no build of etc has kernels for custom operators */
         p->session->composes = o->command == CMD_RUN || o->command == CMD_BENCH ||
                                o->command == CMD_DIFF || o->command == CMD_VERIFY;
-    for (int i = 0; p && !took_dims && i < o->dims.n; i++)
-        ok = apply_dim(o, p, o->dims.item[i], d) && ok;
-    for (int i = 0; ok && p && o->dims.n && i < p->n_guards; i++)
-        ok = guard_is_possible(p, &p->guard[i], (Loc){.file = o->model}, d) && ok;
+    ok = ok && apply_dims(o, p, taken, NEW(a, const Symbol *, o->dims.n + 1), d);
     return ok ? p : NULL;
 }
 

@@ -95,8 +95,8 @@ typedef struct ImportOptions {
     ImportKind kind;         /* the result of import_kind, or IMPORT_UNKNOWN */
     const char *as;          /* the method's name; NULL: its name in the file */
     const CustomOps *custom; /* the operators of --ops, or NULL */
-    ImportDim *dim;          /* `dim` and `bind` are only for ONNX files */
-    ImportBind *bind;
+    ImportDim *dim;          /* ranges of sizes; for a .pt2 only of symbols that have one value */
+    ImportBind *bind;        /* only for ONNX files */
     int n_dims, n_binds;
 } ImportOptions;
 

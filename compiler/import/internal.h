@@ -154,7 +154,8 @@ bool pickle_tensors(Arena *a, Loc loc, const uint8_t *data, size_t n, Diag *d, T
 typedef struct SizeName {
     const char *text;
     int64_t lo, hi;
-    Symbol *symbol; /* NULL: the graph has not used it yet */
+    bool is_used;   /* the graph has used it */
+    Dim dim;        /* then: the symbol, or the only size that --dim leaves */
     bool is_named;  /* an expression of the graph contains it */
 } SizeName;
 
@@ -179,6 +180,8 @@ typedef struct Pt2 {
     const char *method; /* METHOD of models/METHOD.json */
     const char *as;     /* another name that it gets in the program, or NULL */
     Table symbols;      /* "s52" -> SizeName */
+    const ImportDim *dim; /* the symbols that have one value */
+    int n_dims;
     Table config[2];    /* FQN -> PayloadMeta, of weights and of constants */
     JsonDoc config_doc[2];
     Archive *pickled[2]; /* if the config is a pickle: its archive; `config` has PickledTensor */
@@ -200,7 +203,8 @@ bool pt2_is_name(const char *s);
 const char *pt2_unique(Pt2 *p, const char *name, void *item);
 /* Checks that the text of a small member is `want`.  If it is optional, it may be absent. */
 bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional);
-const Symbol *pt2_symbol(Pt2 *p, const char *name); /* NULL: it has no range */
+/* Sets the size that a symbol stands for.  Returns false if it has no range. */
+bool pt2_symbol(Pt2 *p, const char *name, Dim *out);
 
 /* -- what names stand for: pt2_scope.c ------------------------------------------------------- */
 

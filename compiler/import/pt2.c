@@ -65,6 +65,7 @@ static bool read_symbols(Pt2 *p)
     const Json *ranges = json_get(p->doc.root, "range_constraints");
     bool ok = true, any = false;
     int64_t lo, hi;
+    Dim size;
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
         if (!read_range(p, &it, &lo, &hi)) {
             ok = false;
@@ -84,7 +85,7 @@ static bool read_symbols(Pt2 *p)
     for (JsonIter it = json_iter(ranges); json_next(&it);) {
         SizeName *n = it.key ? table_find_text(&p->symbols, it.key) : NULL;
         if (n && n->is_named && !is_unbacked(it.key))
-            pt2_symbol(p, it.key);
+            pt2_symbol(p, it.key, &size);
     }
     for (JsonIter it = json_iter(ranges); json_next(&it) && ok;)
         if (it.key && !is_symbol(it.key) && read_range(p, &it, &lo, &hi))
@@ -211,7 +212,9 @@ static Pt2 reader(Arena *a, const char *path, Archive *archive, const ImportOpti
              .diag = d,
              .archive = archive,
              .loc = {.file = arena_str(a, path, strlen(path))},
-             .as = o ? o->as : NULL};
+             .as = o ? o->as : NULL,
+             .dim = o ? o->dim : NULL,
+             .n_dims = o ? o->n_dims : 0};
     p.taken = p.storages = p.missing_of = (Table){.arena = p.tmp};
     if (is_more)
         take_names(&p, o->into);

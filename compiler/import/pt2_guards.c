@@ -122,11 +122,8 @@ static bool symbol(Python *y, Dim *out)
         return false;
     memcpy(name, y->s, n);
     name[n] = '\0';
-    const Symbol *s = pt2_symbol(y->in, name);
     y->s += n;
-    if (s)
-        *out = dim_symbol(y->in->program, s);
-    return s != NULL;
+    return pt2_symbol(y->in, name, out);
 }
 
 static bool atom(Python *y, Dim *out)

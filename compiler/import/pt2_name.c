@@ -28,14 +28,28 @@ const char *pt2_unique(Pt2 *p, const char *name, void *item)
     return name;
 }
 
-const Symbol *pt2_symbol(Pt2 *p, const char *name)
+/* Returns the size that --dim gives to a symbol; NULL: it stays open. */
+static const ImportDim *known_size(const Pt2 *p, const char *symbol)
+{
+    for (int i = 0; i < p->n_dims; i++)
+        if (!strcmp(p->dim[i].name, symbol))
+            return &p->dim[i];
+    return NULL;
+}
+
+bool pt2_symbol(Pt2 *p, const char *name, Dim *out)
 {
     SizeName *n = table_find_text(&p->symbols, name);
-    if (n && !n->symbol) {
-        n->symbol = program_symbol(p->program, NULL, n->lo, n->hi);
-        n->symbol->name = pt2_unique(p, n->text, n->symbol);
+    if (n && !n->is_used) {
+        const char *unique = pt2_unique(p, n->text, n);
+        const ImportDim *known = known_size(p, unique);
+        n->is_used = true;
+        n->dim = known ? DIM(known->lo)
+                       : dim_symbol(p->program, program_symbol(p->program, unique, n->lo, n->hi));
     }
-    return n ? n->symbol : NULL;
+    if (n)
+        *out = n->dim;
+    return n != NULL;
 }
 
 bool pt2_check_text(Pt2 *p, Archive *z, const char *member, const char *want, bool is_optional)

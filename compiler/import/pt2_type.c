@@ -86,13 +86,13 @@ static bool symbol(Sympy *y, Frac *out)
     if (!expect(y, '\'') || !word(y, name) || !expect(y, '\''))
         return false;
     y->s += strcspn(y->s, "()");
-    const Symbol *s = pt2_symbol(y->in, name);
-    if (!s)
+    Dim size;
+    if (!pt2_symbol(y->in, name, &size))
         return diag_error(y->in->diag, y->loc,
                           "the symbol '%s' has no range in "
                           "range_constraints",
                           name);
-    *out = whole(dim_symbol(y->in->program, s));
+    *out = whole(size);
     return true;
 }
 

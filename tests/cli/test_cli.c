@@ -273,6 +273,10 @@ Test(cli, dim_bounds_a_size)
           "--dim input.1=1..8: the size of this axis is 64, not one that the export left open");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.1=65", 1, "the size of this axis is 64");
     ok("compile $DATA/mlp_digits/model.pt2 -o m.pte --dim input.0=2..4 --dim input.1=64 -q"); /* as it is */
+    ok("emit-c $DATA/mlp_digits/model.pt2 -o n.c --dim input.0=3 -q"); /* as if exported so */
+    sh_ok("grep -q 'f32.3,64.' n.h && ! grep -q 's31' n.h");
+    ok("emit-c $DATA/mlp_digits/model.pt2 -o n.c --dim s31=2..8 --dim s31=3..3 -q");
+    sh_ok("grep -q 'f32.3,64.' n.h && ! grep -q 's31' n.h && rm n.* n_*");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.2=1..8", 1, "no such symbolic size");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.-1=1..8", 1, "no such symbolic size");
     fails("compile $DATA/mlp_digits/model.pt2 -o n.pte --dim input.0=0", 1, "outside the range");

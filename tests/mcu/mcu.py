@@ -80,7 +80,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "rows": (5928, [], CALL),
     "few": (13856, [], CALL),
     "edges": (10000, [], CALL),  # functions of floats, as above
-    "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,1,arena"),
+    "tiny_ad_autoencoder": (264192, ["--dim", "x.0=1..1"], "INPUT,OUTPUT,OUTPUT+640,arena"),
 }
 FRAMES = ["-fstack-usage", "-fcallgraph-info=su"]
 UNOPTIMIZED = ("tiny_kws_dscnn", "encoder:free")  # must also compile with -O0, as IDEs do for debugging
