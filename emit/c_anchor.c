@@ -275,7 +275,8 @@ static void put_product(Function *f, const Matmul *p, Clamp clamp, int indent)
     Dim field[5] = {p->m, p->n, p->k, p->k, p->b_row};
     put(&f->body, "%*s/* m, n, k; a_row, b_row; clamp; form of b, from_y */\n"
         "%*sconst EtcMatmul g = {", indent, "", indent, "");
-    put_fields(f, field, 5);
+    put_first_field(f, field[0]);
+    put_fields(f, field + 1, 4);
     put_clamp(f, clamp);
     put(&f->body, ", %s, %d};\n", p->b_form, p->from_y);
     if (p->is_in_blocks || p->is_bfloat) {

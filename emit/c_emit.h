@@ -299,6 +299,7 @@ const char *array_or_null(Function *f, const Value *v);
 int small_int(const Node *n, const char *name);   /* an argument as int; 0: it is no known number */
 void put_field(Function *f, Dim d, bool is_last); /* prints a field of a geometry struct */
 void put_fields(Function *f, const Dim *d, int n);
+void put_first_field(Function *f, Dim rows); /* the first field of a product: see etc_stored */
 void put_clamp(Function *f, Clamp clamp);                       /* "lo, hi" */
 /* Prints EtcConv g, without a clamp.  *weights becomes the expression of the weights of integers. */
 bool put_conv_geometry(Function *f, const Node *n, Conv *c, const char **weights);

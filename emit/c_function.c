@@ -1,6 +1,7 @@
 /* c_function.c -- what the printers of operators share: the names in the scope of a function, its
  * parameters, the fields of geometry structs, and which elements a part of a split node reads. */
 #include "emit/c_emit.h"
+#include <string.h>
 
 /* -- names ------------------------------------------------------------------------------------- */
 
@@ -213,6 +214,15 @@ void put_fields(Function *f, const Dim *d, int n)
 {
     for (int i = 0; i < n; i++)
         put_field(f, d[i], false);
+}
+
+void put_first_field(Function *f, Dim rows)
+{
+    const char *machine = f->e->target->machine;
+    const bool is_small = f->e->target->mcu || (machine && !strcmp(machine, "aarch64"));
+    put(&f->body, is_small ? "etc_stored(" : "");
+    function_dim(f, rows);
+    put(&f->body, is_small ? "), " : ", ");
 }
 
 const char *array_or_null(Function *f, const Value *v)

@@ -155,8 +155,9 @@ bool emit_integer_fc(Function *f, const Node *n, Clamp clamp)
     if (done)
         return true;
     put(&f->body, "    const EtcIntegerLinear g = {");
-    for (int i = 0; i < 3; i++)
-        put_field(f, field[i], i == 2);
+    put_first_field(f, field[0]);
+    put_field(f, field[1], false);
+    put_field(f, field[2], true);
     put(&f->body, "}; /* m, n, k */\n");
     put_integer(f, n);
     put_call(f, n, "linear", function_pointer(f, arg_value(n, "weight")), "");
