@@ -631,41 +631,54 @@ bool emit_mcu_matmul(Function *f, const Node *n, bool *done)
     return true;
 }
 
+/* Returns whether a window may have elements outside x. */
+static bool is_cut(const Pool *w, Image x, Image y)
+{
+    return w->pad[0] || w->pad[1] || (y.h - 1) * w->stride[0] + w->kernel[0] > x.h ||
+           (y.w - 1) * w->stride[1] + w->kernel[1] > x.w;
+}
+
+/* Prints means of windows.  Those that are cut count fewer elements, so there is a factor for each count. */
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done)
 {
+    enum { MOST_CUT = 1024 };
     const McuSet *set = mcu_set_find(f->e->target->mcu);
     const Value *xv = arg_value(n, "input"), *yv = n->out[0];
     int64_t count = w->kernel[0] * w->kernel[1];
     *done = false;
-    if (!set || !is_small(xv) || !is_small(yv) || xv->type.rank != 4 || w->pad[0] || w->pad[1] ||
-        count < 1 || count > 65536)
+    if (!set || !is_small(xv) || !is_small(yv) || xv->type.rank != 4 || count < 1 || count > 65536)
         return true;
     Image x = image_of(xv), y = image_of(yv);
-    double by = ratio / (double)(w->divisor ? w->divisor : count);
-    int shift = 0; /* the shift of the sum that makes `by` less than 1/2 */
-    while (by >= 0.4999999 && count < 1 << (22 - shift)) {
-        by /= 2;
+    const bool cut = is_cut(w, x, y);
+    const int64_t least = w->divisor ? w->divisor : cut ? 1 : count;
+    double part = 1, by = ratio / (double)least;
+    int shift = 0; /* the shift of the sum that makes all factors less than 1/2 */
+    while (by * part >= 0.4999999 && count < 1 << (22 - shift)) {
+        part /= 2;
         shift++;
     }
-    if ((y.h - 1) * w->stride[0] + w->kernel[0] > x.h ||
-        (y.w - 1) * w->stride[1] + w->kernel[1] > x.w || !(by > 0 && by < 0.4999999))
+    if (!(by > 0 && by * part < 0.4999999) || (cut && count > MOST_CUT))
         return true;
     Points p = {.n = n, .channels = 1, .x_is_signed = xv->type.dtype == ETC_I8,
                 .y_is_signed = yv->type.dtype == ETC_I8};
     read_range(&p);
-    int32_t *start = NEW(f->e->a, int32_t, 1), *factor = NEW(f->e->a, int32_t, 1);
+    const int64_t n_factors = cut ? count + 1 : 1;
+    int32_t *start = NEW(f->e->a, int32_t, 1), *factor = NEW(f->e->a, int32_t, n_factors);
     int64_t zero = (int64_t)number(n, "zero_point") - (p.x_is_signed ? 0 : 128);
-    *start = (int32_t)(-zero * count);
-    *factor = (int32_t)nearbyint(by * 2147483648.0) * (1 << set->by_shift);
+    *start = (int32_t)(-zero * (cut ? 1 : count));
+    for (int64_t i = 0; i < n_factors; i++) {
+        const int64_t of = w->divisor ? w->divisor : !cut ? count : i ? i : 1;
+        factor[i] = (int32_t)nearbyint(ratio / (double)of * part * 2147483648.0) * (1 << set->by_shift);
+    }
     const char *name[2];
     name[0] = made_array(f->e, yv->name, "start", ETC_I32, 1, start);
-    name[1] = made_array(f->e, yv->name, "by", ETC_I32, 1, factor);
+    name[1] = made_array(f->e, yv->name, "by", ETC_I32, n_factors, factor);
     int64_t planes = xv->type.dim[0].value * xv->type.dim[1].value;
     put_geometry(f, (int64_t[]){planes, planes}, x, y, w->kernel, w->stride, w->pad,
-                 (int64_t[]){count, shift, 1, 1});
+                 (int64_t[]){cut ? w->counts_pad : count, shift, 1, 1});
     put_points(f, &p, name, !p.x_is_signed);
-    put(&f->body, "    etc_mcu_means(%s, %s, &g, &q);\n", function_pointer(f, xv),
-        f->name_of[yv->index]);
+    put(&f->body, "    etc_mcu_%smeans(%s, %s, &g, &q);\n", cut ? "cut_" : "",
+        function_pointer(f, xv), f->name_of[yv->index]);
     put_finish(f, &p, yv);
     *done = true;
     return true;

@@ -42,6 +42,7 @@ static const struct {
     {"etc_load_i8", {64, 64, 64}},
     {"etc_max_i32", {16, 16, 16}},
     {"etc_mcu_adaptive_bytes", {64, 64, 64}},
+    {"etc_mcu_cut_means", {128, 128, 112}},
     {"etc_mcu_depthwise", {336, 272, 240}},
     {"etc_mcu_dequantize", {64, 16, 16}},
     {"etc_mcu_finish", {32, 24, 24}},

@@ -495,4 +495,28 @@ ETC_OUTLINE void etc_mcu_means(const void *x, void *y, const EtcMcuConv *g, cons
     }
 }
 
+/* The same of windows some of which padding or an end of x cuts off.  q->start has minus the zero point of x,
+ * and q->by[n] is for windows that count n elements: those within x, and if g->k is not 0, padding too. */
+ETC_OUTLINE void etc_mcu_cut_means(const void *x, void *y, const EtcMcuConv *g, const EtcMcu *q)
+{
+    const uint8_t *plane = (const uint8_t *)x;
+    int8_t *to = (int8_t *)y;
+    for (int32_t c = 0; c < g->ic; c++, plane += g->ih * g->iw) {
+        for (int32_t o = 0; o < (g->oh * g->ow); o++) {
+            const int32_t top = ((o / g->ow) * g->sh) - g->ph, left = ((o % g->ow) * g->sw) - g->pw;
+            const int32_t y1 = etc_min_i32(top + g->kh, g->ih + g->ph);
+            const int32_t x1 = etc_min_i32(left + g->kw, g->iw + g->pw);
+            const int32_t y0 = etc_max_i32(top, 0), x0 = etc_max_i32(left, 0);
+            const int32_t rows = etc_max_i32(etc_min_i32(y1, g->ih) - y0, 0);
+            const int32_t run = etc_max_i32(etc_min_i32(x1, g->iw) - x0, 0);
+            const int32_t count = (g->k != 0) ? ((y1 - top) * (x1 - left)) : (rows * run);
+            int32_t sum = q->start[0] * rows * run;
+            for (int32_t r = 0; (r < rows) && (run > 0); r++) {
+                sum = etc_mcu_total(plane + ((y0 + r) * g->iw) + x0, run, q->x_flip, sum);
+            }
+            *to++ = etc_mcu_put(sum * (1 << g->pad), q->by[count], q->zero);
+        }
+    }
+}
+
 #endif

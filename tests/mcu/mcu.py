@@ -69,6 +69,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "gates": (10000, [], "INPUT,OUTPUT,OUTPUT+5,arena"),  # products of images, functions of bytes, softmax and sigmoid; as above
     "sums": (10000, [], CALL),  # of record.py, as above
     "taps": (10000, [], CALL),
+    "cuts": (10000, [], CALL),
     "steps": (10000, [], CALL),
     "encoder": (111520, [], CALL),
     "planes": (100000, [], CALL),

@@ -51,6 +51,20 @@ class Taps(nn.Module):
         return self.line(F.adaptive_avg_pool2d(x, (3, 8)).flatten(2))
 
 
+class Cuts(nn.Module):
+    """Means of windows that padding or the end of an image cuts off, and of fewer elements then."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c, self.d = nn.Conv2d(3, 6, 3), nn.Conv2d(6, 7, 1), nn.Conv2d(7, 6, (1, 2)), nn.Conv2d(6, 4, 1)
+
+    def forward(self, x):
+        x = F.avg_pool2d(F.relu(self.a(x)), 3, 2, 1)
+        x = F.avg_pool2d(self.b(x), (2, 3), (2, 1), (1, 0), count_include_pad=False)
+        x = F.avg_pool2d(self.c(x), (3, 2), 2, (0, 1), ceil_mode=True)
+        return self.d(x)
+
+
 class Steps(nn.Module):
     """A GRU and an LSTM of few steps."""
 
@@ -216,7 +230,7 @@ def edges():
     return torch.from_numpy(np.concatenate([x, -x, np.array([np.nan], np.float32)])[None])
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "cuts": (Cuts, (3, 17, 22)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
         "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)), "few": (Few, (3, 8, 8)),
         "edges": (Edges, (1,))}
 
