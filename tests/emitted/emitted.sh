@@ -366,6 +366,13 @@ example() {
     [ "$("$dir/example")" = "$(sed -n 's/^prints `\([^`]*\)`.*/\1/p' "$root/docs/emitted_c.md")" ]
 }
 
+# An int of 16 bits, as on AVR, is refused by name.
+refuses_short_int() {
+    "$etc" emit-c "$root/tests/data/mlp_digits/model.pt2" -o "$dir/short.c" --target cortex-m0plus -q || return 1
+    ! gcc -U__INT_MAX__ -D__INT_MAX__=0x7fff -fsyntax-only "$dir/short.c" 2>"$dir/short.txt" &&
+        [ "$(grep -c 'error: #error "int has fewer than 32 bits' "$dir/short.txt")" -eq 1 ]
+}
+
 cc -O1 -o "$npy" "$root/tests/emitted/npy.c" -lm || exit 1
 case $part in
 models)
@@ -383,6 +390,9 @@ cases)
     ;;
 names) names ;;
 weights) weights ;;
-example) check "the example of docs/emitted_c.md" example ;;
+example)
+    check "the example of docs/emitted_c.md" example
+    check "an int of 16 bits is refused" refuses_short_int
+    ;;
 esac
 finish 1
