@@ -61,6 +61,8 @@ static void put_report(const Forecast *f)
     if (f->n_unknown)
         printf(" but %d without a forecast", f->n_unknown);
     putchar('\n');
+    if (f->files.code)
+        printf("%24s%12d  of code, about\n", "", f->files.code);
 }
 
 static const char *text_or_null(Arena *a, const char *s)
@@ -88,6 +90,10 @@ static void json_report(const Forecast *f)
            "\"without_forecast\": %d, ",
            json_text(a, f->o->model), json_text(a, f->o->target), f->macs, f->n_unknown);
     json_costs(f->instructions, f->cycles, f->flash, f->ram, f->stack);
+    if (f->files.code)
+        printf(", \"code\": %d", f->files.code);
+    else
+        printf(", \"code\": null");
     printf(", \"layers\": [");
     for (int i = 0; i < f->files.n_layers; i++) {
         const CLayer *l = &f->files.layer[i];

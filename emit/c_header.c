@@ -267,6 +267,10 @@ void put_about(Emit *e, int n, Text *t)
         put_ports(&e[i], t);
         put_memory_needs(&e[i], t);
     }
+    const int code = code_bytes(e, n);
+    if (code)
+        put(t, "%s *   code       about %d bytes, so compiled, without functions of the C library\n",
+            n > 1 ? " *\n" : "", code);
     if (e->o->freestanding)
         put(t, " *\n *   needs      memcpy, memmove, memset and memcmp, which compilers call on their own,\n"
             " *              and functions of the compiler's library (libgcc, compiler-rt) where the CPU\n"

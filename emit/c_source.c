@@ -660,8 +660,10 @@ static bool emit_files(const CSource *s, CFiles *out)
         return false;
     for (int i = 0; i < s->n; i++)
         memory_tell(&e[i], out);
+    const int run = stack_of_run(e);
     for (int i = 0; i < e->n_layers; i++)
-        e->layer[i].stack = stack_with(e, e->layer[i].stack);
+        e->layer[i].stack = run && e->layer[i].stack >= 0 ? run + e->layer[i].stack : 0;
+    out->code = code_bytes(e, s->n);
     out->layer = e->layer;
     out->n_layers = s->n == 1 ? e->n_layers : 0;
     for (int i = 0; i < n_targets; i++)

@@ -191,6 +191,7 @@ typedef struct CFiles {
     int64_t all_scratch;
     uint32_t header;   /* a digest of NAME.h, which the other files check */
     int64_t constants; /* the bytes of weights and of the initial values of states */
+    int code;          /* about the bytes of code of NAME.c on a microcontroller; 0: it is not known */
     int n_fast;        /* the convolutions that use Winograd's transforms */
 } CFiles;
 

@@ -136,7 +136,11 @@ Test(bench, forecasts_add_up)
     cr_expect_float_eq(instructions, real(root, "instructions"), json_count(layers));
     cr_expect_float_eq(real(root, "cycles"), 1.2 * instructions, 2 * json_count(layers));
     cr_expect(flash == real(root, "flash") && most == real(root, "ram"));
-    cr_expect(strstr(ok(command).out, "etc_mcu_"));
+    cr_expect_gt(number(root, "code"), 2000);
+    cr_expect_gt(number(root, "stack"), 200);
+    const char *text = ok(command).out;
+    cr_expect(strstr(text, "etc_mcu_"));
+    cr_expect(strstr(text, " of code, about"));
     expect_files("");
 }
 

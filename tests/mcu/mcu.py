@@ -6,7 +6,8 @@ of the file of the first core, or with EMITTED_FULL=1 of the same file, compiled
 whose files compile for no other machine: of the file for any CPU) and of the other cores with the same arithmetic.
 Its instructions, code, arena and stack must be at most those in limits.txt.
 For Cortex-M, the stack that the header states must be enough for the compiler's frames along its call graph and
-for the painted stack, and at most half as much more. The constants that it states must be those of the image.
+for the painted stack, and at most half as much more. The code that it states must be near that of the object file,
+and the constants must be those of the image.
 The contents of a bank must fit into it.
 If torch's floats are recorded, the first output must reach the SQNR in dB that limits.txt gives.
 If those of torch in float64 are recorded, as many outputs must be near them; NaN and infinities must be the same.
@@ -55,6 +56,7 @@ CORES = {
     "armv8.2-a": (LINUX, "", ["-static"], ["qemu-aarch64"], False),
 }
 FORECAST_OFF = 0.125
+CODE_LEAST, CODE_MOST = 0.9, 1.5  # the stated code, in relation to the compiler's
 MOST_ULPS = 4  # between a float and that of float64
 LONG_DIVISION = ("__aeabi_ldivmod", "__aeabi_uldivmod", "__divdi3", "__udivdi3", "__moddi3", "__umoddi3")
 SOFT_FLOAT = re.compile(r"__aeabi_([fd]|u?i2[fd]|[u]?l2[fd])|__(add|sub|mul|div|neg|fix|float|extend|trunc|eq|ne|lt|le|gt|ge|unord)\w*[sd]f")
@@ -247,6 +249,12 @@ class Rig:
         rows = [line.split() for line in call(prefix + "objdump", "-h", file).splitlines()]
         return sum(int(r[2], 16) for r in rows if len(r) > 2 and (r[1] + ".").startswith(".text."))
 
+    def code_with_tables(self, prefix, file):
+        """The same and bytes of tables, without the arrays of weights."""
+        rows = [line.split() for line in call(prefix + "objdump", "-h", file).splitlines()]
+        return self.code(prefix, file) + sum(int(r[2], 16) for r in rows if len(r) > 2 and r[1].startswith(".rodata")
+                                             and not r[1].startswith(".rodata.w_"))
+
     def deepest(self, to):
         """Bytes of the frames of model_run and of what it calls, by the compiler's call graph; the C library's are not in it."""
         frame, calls = {}, collections.defaultdict(set)
@@ -266,14 +274,23 @@ class Rig:
             return frame.get(f, folded) + max(map(below, calls[f]), default=0)
         return below("model_run")
 
-    def memory(self, to, stack):
-        """Returns the numbers of stack and constants in the header that are wrong."""
+    def sizes(self, to, model, stack):
+        """Returns the numbers of stack and code in the header that are wrong. There are none for models of floats."""
         text = open(os.path.join(to, "model.h")).read()
-        told = re.search(r"_STACK_BYTES (\d+)", text)
-        if not told:
-            return ["no stack is stated: a kernel has no row in emit/c_stack.c"]
-        stated, need = int(told[1]), max(stack, self.deepest(to))
+        stated, about = re.search(r"_STACK_BYTES (\d+)", text), re.search(r"code +about (\d+) bytes", text)
+        if not parts(model)[2]:
+            return ["sizes are stated that were fitted to quantized models"] if stated or about else []
+        if not stated or not about:
+            return ["no stack or no code is stated: a kernel has no row in emit/c_sizes.def"]
+        stated, need = int(stated[1]), max(stack, self.deepest(to))
         faults = [] if need <= stated <= 1.5 * need else [f"a stack of {stated} bytes is stated, and {need} are used"]
+        about, code = int(about[1]), self.code_with_tables(ARM, os.path.join(to, "model.c.o"))
+        faults += [] if code * CODE_LEAST <= about <= code * CODE_MOST else [f"about {about} bytes of code are stated, and {code} are there"]
+        return faults
+
+    def memory(self, to):
+        """Returns the numbers of constants in the header that are wrong."""
+        text, faults = open(os.path.join(to, "model.h")).read(), []
         lines = call("arm-none-eabi-nm", "-S", os.path.join(to, "model.elf")).splitlines()
         symbols = [w for w in map(str.split, lines) if len(w) == 4 and w[2] in "rR" and w[3].startswith("w_")]
         constants = re.search(r"constants +(\d+) bytes", text)
@@ -320,8 +337,11 @@ class Rig:
         faults = ([] if want == got else ["outputs differ"]) + self.strays(model, got)
         if CORES[core][-1] and parts(model)[2]:
             faults += self.library(CORES[core][0], to)
+        if CORES[core][0] == ARM and is_measured(core):
+            faults += self.sizes(to, model, stack)
         if CORES[core][0] == ARM and parts(model)[2] and is_measured(core):
-            faults += self.memory(to, stack)
+            faults += self.memory(to)
+        if CORES[core][0] == ARM and parts(model)[2] and is_measured(core) and not faults:
             faults += self.forecast(to, model, core, instructions) if model.startswith(("tiny_", "excited")) else []
         return got, faults, self.decibels(to, model, got), instructions / MODELS[parts(model)[0]][0], code, arena, stack
 
