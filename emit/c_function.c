@@ -218,11 +218,13 @@ void put_fields(Function *f, const Dim *d, int n)
 
 void put_first_field(Function *f, Dim rows)
 {
+    enum { FEW_ROWS = 2 };
     const char *machine = f->e->target->machine;
     const bool is_small = f->e->target->mcu || (machine && !strcmp(machine, "aarch64"));
-    put(&f->body, is_small ? "etc_stored(" : "");
+    const bool is_stored = is_small && !rows.expr && rows.value <= FEW_ROWS;
+    put(&f->body, is_stored ? "etc_stored(" : "");
     function_dim(f, rows);
-    put(&f->body, is_small ? "), " : ", ");
+    put(&f->body, is_stored ? "), " : ", ");
 }
 
 const char *array_or_null(Function *f, const Value *v)
