@@ -288,8 +288,8 @@ static bool is_divisor(const Graph *body, const Value *v)
 }
 
 /* Makes an array of known floats as integers of 16 bits, and sets the scale and bounds of *to.
- * Divisors are stored as their inverses.  The scale of zeros is 0.  Returns the name of the
- * array. */
+ * Divisors are stored as their inverses.  Returns the name of the array; NULL: all are zeros, whose
+ * scale is 0. */
 static const char *put_floats(McuLoop *l, const Value *v, Fixed *to)
 {
     const int64_t n = type_numel(v->type);
@@ -306,7 +306,7 @@ static const char *put_floats(McuLoop *l, const Value *v, Fixed *to)
         to->lo = fmin(to->lo, data[i]);
         to->hi = fmax(to->hi, data[i]);
     }
-    return made_array(l->f->e, v->name, "fixed", ETC_I16, n, data);
+    return most > 0 ? made_array(l->f->e, v->name, "fixed", ETC_I16, n, data) : NULL;
 }
 
 static bool is_byte(const Value *v)
@@ -384,11 +384,13 @@ static void open_loop(McuLoop *l, const Graph *body, const Value *y)
     nest_collapse(f->e, &l->nest);
     l->indent = nest_open(f, &l->nest, l->nest.rank, l->index);
     for (int k = 0; k < l->n; k++) {
-        const char *name = names_make(f->names, "v_", l->operand[k]->name);
+        const char *name = pointer[k] ? names_make(f->names, "v_", l->operand[k]->name) : "0";
+        l->of[l->operand[k]->index].name = name;
+        if (!pointer[k])
+            continue;
         put(&f->body, "%*sconst int32_t %s = *(", l->indent, "", name);
         nest_address(f, &l->nest, k, pointer[k], l->nest.rank, l->index);
         put(&f->body, ");\n");
-        l->of[l->operand[k]->index].name = name;
     }
 }
 

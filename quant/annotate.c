@@ -229,10 +229,13 @@ NodePlan *plan_of(const Annotation *a, const Node *n)
     return n && n->n_out && n->out[0]->index < a->n_values ? &a->plan[n->out[0]->index] : NULL;
 }
 
-/* Returns whether the node that makes v computes it in integers. */
+/* Returns whether v is an input that the caller gives as integers, or the node that makes it computes it
+ * in integers. */
 static bool comes_of_integers(const Annotation *a, const Value *v)
 {
     const NodePlan *p = plan_of(a, v->def);
+    if (!v->def)
+        return a->g->program->session->has_io;
     return p && v == v->def->out[0] && p->mode == MODE_STATIC && !p->tail;
 }
 

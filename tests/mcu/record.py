@@ -65,6 +65,20 @@ class Cuts(nn.Module):
         return self.d(x)
 
 
+class Ends(nn.Module):
+    """Floats are normalized first, and a layer norm, a sum and a product are results."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.norm = nn.Conv2d(3, 8, 3, 2), nn.Linear(8, 8), nn.LayerNorm(8)
+        self.mean, self.std = nn.Parameter(torch.rand(3, 1, 1)), nn.Parameter(torch.rand(3, 1, 1) + 0.3)
+
+    def forward(self, x):
+        x = F.relu(self.a((x - self.mean) / self.std)).flatten(2).transpose(1, 2)
+        y = torch.tanh(self.b(x))
+        return torch.cat([self.norm(x + y), x * torch.sigmoid(y)], 1)
+
+
 class Steps(nn.Module):
     """A GRU and an LSTM of few steps."""
 
@@ -230,7 +244,7 @@ def edges():
     return torch.from_numpy(np.concatenate([x, -x, np.array([np.nan], np.float32)])[None])
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "cuts": (Cuts, (3, 17, 22)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "cuts": (Cuts, (3, 17, 22)), "ends": (Ends, (3, 9, 11)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
         "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)), "few": (Few, (3, 8, 8)),
         "edges": (Edges, (1,))}
 
