@@ -104,13 +104,16 @@ static int64_t whole_vectors(int64_t n)
 /* Returns the bytes of a large tile of scores and of the panel, if these are more than the target's
  * scratch; else 0.  Keys are packed again for each tile, so tiles with more queries take less time.
  * A tile takes at most half of the bytes of queries and keys.  With --math bf16 it is at least about
- * what etc_tiles_attention takes, if that is below 1 MiB.  On a microcontroller, and if sizes
- * are symbolic, the result is 0. */
+ * what etc_tiles_attention takes, if that is below 1 MiB.  If sizes are symbolic, the result is 0.
+ * Microcontrollers have less scratch than a panel and a tile take: half of SMALL is for the panel. */
 static int64_t large_work(const Function *f, const Heads *h)
 {
+    enum { FULL = 65536, SMALL = 16384 };
     enum { QUERIES = 96, PANEL_BYTES = 32768, KEY_TERMS = 128, MOST = 1 << 20 }; /* as in
                                                               * kernels/attention.h and tile.h */
     const Type q = *part_whole(f, h->v[Q]), k = *part_whole(f, h->v[K]);
+    if (f->e->target->work_bytes < FULL)
+        return SMALL;
     if (!type_is_static(q) || !type_is_static(k) || f->e->target->mcu)
         return 0;
     const int64_t terms = q.dim[q.rank - 1].value, n = q.dim[q.rank - 2].value;

@@ -18,7 +18,7 @@
 #include "runtime-lite/kernels/reduce.h"
 
 /* The bytes of `work` before the tile; the smallest and the usual number of floats of a tile. */
-#define ETC_ATTENTION_PANEL 32768
+#define ETC_ATTENTION_PANEL ((ETC_WORK_BYTES < 65536) ? 8192 : 32768)
 #define ETC_ATTENTION_LEAST 1024
 #define ETC_ATTENTION_ROOM ((ETC_WORK_BYTES - ETC_ATTENTION_PANEL) / 4)
 
