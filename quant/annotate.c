@@ -256,32 +256,43 @@ static void join(Annotation *a, const Node *n, unsigned spec)
     next->mode = MODE_STATIC;
 }
 
+/* Returns whether no reader of a value computes with floats in any case. */
+static bool suits_readers(const Annotation *a, const Value *v)
+{
+    bool ok = true;
+    for (int i = a->uses.first[v->index]; ok && i < a->uses.first[v->index + 1]; i++) {
+        const NodePlan *p = plan_of(a, a->uses.user[i]);
+        ok = p && p->mode == MODE_STATIC;
+    }
+    return ok;
+}
+
 static bool decide(const Annotation *a, const Node *n, unsigned spec)
 {
     Weighted v;
     int from = 0, all = 0;
+    bool reads_input = false;
     for (int i = 0; i < n->n_in; i++) {
         if (value_is_fixed(n->in[i]) || !is_f32(n->in[i]))
             continue;
         all++;
         from += comes_of_integers(a, n->in[i]);
+        reads_input = reads_input || (!n->in[i]->def && comes_of_integers(a, n->in[i]));
     }
     if (weights_of(n, &v))
         return all > 0;
     if (n->op == OP__SOFTMAX && a->uses.escapes[n->out[0]->index])
         return false; /* a result of the model keeps its floats */
+    if (reads_input && !suits_readers(a, n->out[0]))
+        return false;
     return spec & SPEC_SHARED ? from > 0 : all > 0 && from == all;
 }
 
 static bool all_want_integers(const Annotation *a, const Node *n)
 {
     const int v = n->out[0]->index;
-    bool ok = a->uses.first[v + 1] > a->uses.first[v] && !a->uses.escapes[v];
-    for (int i = a->uses.first[v]; ok && i < a->uses.first[v + 1]; i++) {
-        const NodePlan *p = plan_of(a, a->uses.user[i]);
-        ok = p && p->mode == MODE_STATIC;
-    }
-    return ok;
+    return a->uses.first[v + 1] > a->uses.first[v] && !a->uses.escapes[v] &&
+           suits_readers(a, n->out[0]);
 }
 
 /* -- points ------------------------------------------------------------------------------------ */
