@@ -235,7 +235,7 @@ static bool comes_of_integers(const Annotation *a, const Value *v)
 {
     const NodePlan *p = plan_of(a, v->def);
     if (!v->def)
-        return a->g->program->session->has_io;
+        return !v->state && a->g->program->session->has_io;
     return p && v == v->def->out[0] && p->mode == MODE_STATIC && !p->tail;
 }
 
