@@ -576,13 +576,22 @@ static bool has_few_products(const Program *p)
     return true;
 }
 
+/* Returns whether the elements of each tensor can be counted with 31 bits, as compact.h does. */
+static bool has_small_tensors(const Emit *e)
+{
+    bool ok = true;
+    for (int i = 0; ok && i < e->method->n_values; i++)
+        ok = !e->value[i] || e->value[i]->type.is_none || type_numel(e->value[i]->type) <= INT32_MAX;
+    return ok;
+}
+
 /* Finds out whether products of floats are computed by compact.h.  Where functions compute floats, the time
  * that other kernels save is small beside that of these. */
 static void choose_products(Emit *e)
 {
     const bool can_be = e->target->mcu && !e->o->parallel && !e->p->n_syms;
     e->is_few = can_be && has_few_products(e->p);
-    e->is_compact = e->is_few || (can_be && e->target->lacks_floats);
+    e->is_compact = e->is_few || (can_be && e->target->lacks_floats && has_small_tensors(e));
 }
 
 static Emit emit_new(const CModel *m, const COptions *o, Arena *a, Diag *d)
