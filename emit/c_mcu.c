@@ -638,6 +638,12 @@ static bool is_cut(const Pool *w, Image x, Image y)
            (y.w - 1) * w->stride[1] + w->kernel[1] > x.w;
 }
 
+/* Returns the number by which a mean divides the sum of `count` elements. */
+static double divisor_of(const Pool *w, int64_t count)
+{
+    return (double)(w->divisor ? w->divisor : count > 0 ? count : 1);
+}
+
 /* Prints means of windows.  Those that are cut count fewer elements, so there is a factor for each count. */
 bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool *done)
 {
@@ -650,8 +656,7 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
         return true;
     Image x = image_of(xv), y = image_of(yv);
     const bool cut = is_cut(w, x, y);
-    const int64_t least = w->divisor ? w->divisor : cut ? 1 : count;
-    double part = 1, by = ratio / (double)least;
+    double part = 1, by = ratio / divisor_of(w, cut ? 1 : count);
     int shift = 0; /* the shift of the sum that makes all factors less than 1/2 */
     while (by * part >= 0.4999999 && count < 1 << (22 - shift)) {
         part /= 2;
@@ -666,10 +671,9 @@ bool emit_mcu_mean(Function *f, const Node *n, const Pool *w, double ratio, bool
     int32_t *start = NEW(f->e->a, int32_t, 1), *factor = NEW(f->e->a, int32_t, n_factors);
     int64_t zero = (int64_t)number(n, "zero_point") - (p.x_is_signed ? 0 : 128);
     *start = (int32_t)(-zero * (cut ? 1 : count));
-    for (int64_t i = 0; i < n_factors; i++) {
-        const int64_t of = w->divisor ? w->divisor : !cut ? count : i ? i : 1;
-        factor[i] = (int32_t)nearbyint(ratio / (double)of * part * 2147483648.0) * (1 << set->by_shift);
-    }
+    for (int64_t i = 0; i < n_factors; i++)
+        factor[i] = (int32_t)nearbyint(ratio / divisor_of(w, cut ? i : count) * part * 2147483648.0) *
+                    (1 << set->by_shift);
     const char *name[2];
     name[0] = made_array(f->e, yv->name, "start", ETC_I32, 1, start);
     name[1] = made_array(f->e, yv->name, "by", ETC_I32, n_factors, factor);
