@@ -182,10 +182,10 @@ static Symbol *find_size(Program *p, Loc loc, const char *text, int64_t *lo, int
  * NULL if the axis has the size already. */
 static bool apply_dim(const Options *o, Program *p, const char *text, const Symbol **of, Diag *d)
 {
-    *of = NULL;
     Loc loc = {.file = o->model};
     size_t len = strcspn(text, "=");
     int64_t lo, hi;
+    *of = NULL;
     if (!parse_range(text + len + 1, &lo, &hi))
         return diag_error(d, loc, "--dim %s is not NAME=LO..HI", text);
     const Dim *axis = find_axis(p, text, len);
@@ -330,7 +330,8 @@ static void find_known_sizes(const Options *o, ImportOptions *import, Arena *a, 
         for (int i = 0; i < p->n_syms; i++)
             if (has_one_size(p, p->sym[i])) {
                 const char *name = p->sym[i]->name;
-                ImportDim known = {.name = arena_str(a, name, strlen(name)), .lo = p->sym[i]->lo};
+                ImportDim known = {.name = arena_str(a, name, strlen(name)), .lo = p->sym[i]->lo,
+                                   .hi = p->sym[i]->hi};
                 PUSH(a, import->dim, import->n_dims, known);
             }
         for (int i = 0; i < o->dims.n; i++)
@@ -360,8 +361,7 @@ static Program *load(const Options *o, Arena *a, bool *taken, Diag *d)
     else if (kind == IMPORT_PT2 || kind == IMPORT_FOLDER || kind == IMPORT_JSON) {
         find_known_sizes(o, &import, a, taken);
         return import_pt2(a, o->model, &import, d);
-    }
-    else if (kind == IMPORT_ETIR)
+    } else if (kind == IMPORT_ETIR)
         return load_etir(o, custom, a, d);
     else if (kind == IMPORT_PTE)
         diag_error(d, loc, "is a .pte, which is already compiled");

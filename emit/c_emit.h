@@ -353,8 +353,7 @@ void put_memory_comment(Emit *e, Text *t, const Value *v); /* the place of a sha
 /* Estimate the stack and the code of the file of a quantized model if gcc compiles it: c_sizes.c.
  * stack_below returns the bytes that functions take below NAME_run, or -1; stack_of_run those of
  * NAME_run itself, once all functions are printed, or 0; stack_bytes the sum; code_bytes those of
- * the code of n models in one file, without the C library's.  -1 and 0 mean that they are unknown.
- * */
+ * the code of n models in one file, without the C library's.  -1 and 0 mean that they are unknown. */
 int stack_below(const Emit *e, const char *functions);
 int stack_of_run(const Emit *e);
 int stack_bytes(const Emit *e);

@@ -218,7 +218,7 @@ void put_fields(Function *f, const Dim *d, int n)
 
 void put_first_field(Function *f, Dim rows)
 {
-    enum { FEW_ROWS = 2 };
+    enum { FEW_ROWS = 2 }; /* copies of kernels for more rows are larger than what they drop */
     const char *machine = f->e->target->machine;
     const bool is_small = f->e->target->mcu || (machine && !strcmp(machine, "aarch64"));
     const bool is_stored = is_small && !rows.expr && rows.value <= FEW_ROWS;

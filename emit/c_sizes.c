@@ -51,7 +51,7 @@ static int count(const char *text, const char *word)
     return n;
 }
 
-/* Whether layers have kernels for 8-bit integers.  The table is of files that have some. */
+/* Returns whether layers have kernels for 8-bit integers.  The table is of files that have some. */
 static bool is_quantized(const Emit *e)
 {
     return e->functions.s && strstr(e->functions.s, "etc_mcu_");
