@@ -64,7 +64,7 @@ static bool has_fixed_point(const Node *n)
 
 /* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For
  * targets with fixed point an activation function is a table of bytes and a node of its own. */
-static unsigned kernel_spec(const Node *n)
+static unsigned kernel_spec(const Node *n, bool is_function_of_one)
 {
     const bool is_fixed_point = n->graph->program->session->is_fixed_point;
     const unsigned joins = SPEC_CLAMP_JOINS | (is_fixed_point ? 0 : SPEC_CURVE_JOINS);
@@ -87,8 +87,8 @@ static unsigned kernel_spec(const Node *n)
         return 0; /* the value of the padding need not be an integer */
     if (is_class(n, "binary") || is_class(n, "mean"))
         return SPEC_STATIC | joins;
-    if (is_class(n, "lut"))
-        return is_fixed_point ? SPEC_STATIC : 0;
+    if (is_function_of_one)
+        return SPEC_STATIC;
     if (is_fixed_point && has_fixed_point(n))
         return SPEC_STATIC | (n->op == OP_BMM ? SPEC_SCALE_JOINS : 0);
     if (is_fixed_point && !strcmp(op_c(n->op), "upsample"))
@@ -130,11 +130,11 @@ static bool is_quantized(const Node *n, const Uses *u)
     return false;
 }
 
-static unsigned spec_of(const Node *n, const Uses *u, const Backend *b)
+static unsigned spec_of(const Annotation *a, const Node *n, const Backend *b)
 {
-    if (!n->n_out || !is_f32(n->out[0]) || is_quantized(n, u))
+    if (!n->n_out || !is_f32(n->out[0]) || is_quantized(n, &a->uses))
         return 0;
-    return !b ? kernel_spec(n) : b->spec ? b->spec(n) : 0;
+    return !b ? kernel_spec(n, is_function(a, n)) : b->spec ? b->spec(n) : 0;
 }
 
 /* -- modes ------------------------------------------------------------------------------------- */
@@ -323,6 +323,12 @@ static void need_point(Annotation *a, int *set, const Value *v, const NodePlan *
     PUSH(a->arena, a->points, a->n_points, made);
 }
 
+static bool is_inner(const Annotation *a, const Value *v)
+{
+    const NodePlan *p = plan_of(a, v->def);
+    return p && p->is_inner;
+}
+
 static void make_points(Annotation *a, const unsigned *spec)
 {
     int *set = NEW(a->arena, int, a->n_values + 1);
@@ -341,7 +347,7 @@ static void make_points(Annotation *a, const unsigned *spec)
         if (!p || p->mode != MODE_STATIC)
             continue;
         for (int i = 0; !p->head && i < n->n_in; i++)
-            if (has_point(n, i))
+            if (has_point(n, i) && !is_inner(a, n->in[i]))
                 need_point(a, set, n->in[i], p);
         if (!p->tail)
             need_point(a, set, n->out[0], p);
@@ -373,7 +379,7 @@ static void choose_modes(Annotation *a, const QuantJob *job, unsigned *spec, con
         if (!p)
             continue;
         const int v = n->out[0]->index;
-        spec[v] = spec_of(n, &a->uses, b);
+        spec[v] = spec_of(a, n, b);
         *p = refused[v] || stays_in_floats(n, job) ? floats : choose_mode(n, job, b, spec[v]);
         p->is_left = p->is_left && !is_quantized(n, &a->uses);
     }
@@ -399,7 +405,7 @@ static void decide_all(Annotation *a, const unsigned *spec, bool *wants)
         const int v = n->out[0]->index;
         wants[v] = !decide(a, n, spec[v]);
         p->mode = wants[v] ? MODE_FLOAT : MODE_STATIC;
-        if (!wants[v])
+        if (!wants[v] && !is_function(a, n))
             join(a, n, spec[v]);
     }
 }
@@ -430,12 +436,15 @@ static void annotate_once(Annotation *a, const QuantJob *job, const bool *refuse
     a->plan = NEW(a->arena, NodePlan, a->n_values + 1);
     a->point = NEW(a->arena, int, a->n_values + 1);
     a->points = NULL;
+    if (a->g->program->session->is_fixed_point)
+        functions_find(a);
     a->n_points = 0;
     for (int i = 0; i < a->n_values; i++)
         a->point[i] = -1;
     choose_modes(a, job, spec, refused);
     decide_all(a, spec, wants);
     spread(a, spec, wants);
+    functions_merge(a);
     make_points(a, spec);
 }
 

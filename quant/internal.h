@@ -61,6 +61,7 @@ typedef struct NodePlan {
     QuantChoice choice; /* the final settings */
     const Node *tail;   /* MODE_STATIC: the clamp or activation that is computed with it, or NULL */
     const Node *head;   /* for such a clamp or activation: the node it is computed with */
+    bool is_inner;       /* only the rest of a function of one value reads its result, which has no scale */
     bool may_be_dynamic; /* it is MODE_STATIC and could be MODE_DYNAMIC */
     bool is_left;        /* it stays float although the recipe wants smaller weights */
     bool is_coarser;     /* it has a scale per output channel although the recipe wants groups */
@@ -72,6 +73,7 @@ typedef struct Annotation {
     Uses uses;
     int n_values;   /* of g when it was annotated */
     NodePlan *plan; /* by the index of a node's first result */
+    const Value **function_of; /* by value index, see functions_find; NULL: the target has no fixed point */
     int *point;     /* by value index: an index in `points`, or -1 */
     Point **points;
     int n_points;
@@ -85,6 +87,15 @@ Annotation annotate(Graph *g, const QuantJob *job, Arena *a);
 void annotation_record(const Annotation *a, const QuantJob *job);
 NodePlan *plan_of(const Annotation *a, const Node *n); /* NULL: n has no results */
 Point *point_of(const Annotation *a, const Value *v);  /* NULL: v stays as it is */
+
+/* -- functions.c ------------------------------------------------------------------------------- */
+
+/* Sets a->function_of: by value index, the value that a value is a function of, element by element;
+ * NULL: its node computes anything else. */
+void functions_find(Annotation *a);
+bool is_function(const Annotation *a, const Node *n); /* of one value; functions_find has found it */
+/* Leaves the static mode to the last node of each function; sets `is_inner` of the others. */
+void functions_merge(Annotation *a);
 
 /* -- latency.c --------------------------------------------------------------------------------- */
 
