@@ -8,9 +8,11 @@
  *   clamp(etc.integer_*(...))                 ==>  the same with the clamp     read once
  *   quantize(etc.integer_*(...))              ==>  the same with integers      read once
  *   mover(dequantize(x))                      ==>  dequantize(mover(x))        per tensor
+ *   order(dequantize(x))                  ==>  order(x), dequantized       argmax, max, topk, sort
  *   quantize(dequantize(x))                   ==>  x                           of the same scale
  *   quantize(clamp(dequantize(etc.integer_*)))  ==>  the same with another range   read once
  *   quantize(mean(dequantize(x)))         ==>  etc.integer_avg_pool2d(x)       read once
+ *   quantize(sum(dequantize(x)))          ==>  the same with another scale     read once
  *   quantize(softmax(dequantize(x)))      ==>  etc.integer_softmax(x)          read once
  *   softmax(dequantize(x))                ==>  the same with floats result     otherwise
  *
@@ -359,6 +361,33 @@ static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
     return y && rewrite_node(&f->r, n, y);
 }
 
+/* Finds or sorts the greatest integers instead of floats: scales are positive, so the order and what is
+ * equal stay. */
+static bool order_integers(Fuse *f, Node *n, Value *x, const QParams *p)
+{
+    Graph *g = f->r.g;
+    Node *of = node_like(g, n);
+    for (int i = 0; i < n->n_args; i++)
+        node_push(of, arg_moved(of, n, n->arg[i]));
+    node_set_in(of, 0, x);
+    for (int i = 0; i < n->n_out; i++) {
+        const int number = graph_number(g) + 1;
+        Type t = n->out[i]->type;
+        t.dtype = t.dtype == ETC_F32 ? p->dtype : t.dtype;
+        node_add_out(of, arena_numbered(g->program->arena, n->out[i]->name, ".", number), t);
+    }
+    graph_insert(g, n, of);
+    for (int i = 0; i < n->n_out; i++) {
+        Value *y = of->out[i];
+        if (n->out[i]->type.dtype == ETC_F32 &&
+            !(y = qparams_build(g, n, n->loc, y, p, f->r.d)))
+            return false;
+        rewrite_result(&f->r, n, i, y);
+    }
+    graph_remove(g, n);
+    return true;
+}
+
 /* -- means ----------------------------------------------------------------------------------- */
 
 /* A mean as an average pool: its windows, and x and the result as images. */
@@ -448,7 +477,7 @@ static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
                 .of = {.counts_pad = true}};
     if (!m->x || value_is_known(m->x))
         return false;
-    bool ok = n->op == OP_MEAN_DIM               ? read_axes(f, m)
+    bool ok = n->op == OP_MEAN_DIM || n->op == OP_SUM_DIM ? read_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
               : pool_read(n, &m->of) && !m->of.is_max;
     return ok && mul_ok(m->of.kernel[0], m->of.kernel[1], &size) && size <= MOST_PIXELS;
@@ -461,11 +490,12 @@ static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const QParams *from, cons
     Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(w->divisor)};
     Value *x = m->is_turned ? build_permute(&f->r, n, m->x, m->axis) : m->x;
     x = x && m->is_viewed ? build_view(&f->r, n, x, m->image, 4) : x;
+    const double terms = m->node->op == OP_SUM_DIM ? (double)w->kernel[1] : 1;
     if (!x)
         return false;
     Node *y = build(g, n, m->node->loc, OP_INTEGER_AVG_POOL2D, f->r.d, "vIIIbbaifiiit", x, 2,
                     w->kernel, 2, w->stride, 2, w->pad, w->rounds_up, w->counts_pad,
-                    w->divisor ? divisor : none, from->zero, from->scale / to->scale, to->zero,
+                    w->divisor ? divisor : none, from->zero, from->scale * terms / to->scale, to->zero,
                     to->lo, to->hi, to->dtype);
     if (!y)
         return false;
@@ -592,6 +622,7 @@ static bool look(Fuse *f, Node *n)
 {
     QParams p;
     Clamp c;
+    Value *x;
     const Value *given = first_operand(n);
     rewrite_inputs(&f->r, n);
     if (n->op == OP_QUANTIZE_PER_TENSOR)
@@ -601,6 +632,8 @@ static bool look(Fuse *f, Node *n)
         return fuse_clamp(f, n, product, &c);
     if (is_softmax(f, n))
         return look_softmax(f, n);
+    if (!strcmp(op_c(n->op), "order"))
+        return !(x = read_dequantize(first_operand(n), &p)) || order_integers(f, n, x, &p);
     if (node_keeps_floats(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);

@@ -85,8 +85,10 @@ static unsigned kernel_spec(const Node *n, bool is_function_of_one)
     if (n->op == OP_CONSTANT_PAD_ND &&
         (!arg_number(n, "value", &pad) || (pad != 0 && !is_fixed_point)))
         return 0; /* the value of the padding need not be an integer */
-    if (is_class(n, "binary") || is_class(n, "mean"))
+    if (is_class(n, "binary") || is_class(n, "mean") || (is_fixed_point && n->op == OP_SUM_DIM))
         return SPEC_STATIC | joins;
+    if (is_fixed_point && !strcmp(op_c(n->op), "order"))
+        return SPEC_STATIC | SPEC_SHARED;
     if (is_function_of_one)
         return SPEC_STATIC;
     if (is_fixed_point && has_fixed_point(n))

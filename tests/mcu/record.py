@@ -79,6 +79,20 @@ class Ends(nn.Module):
         return torch.cat([self.norm(x + y), x * torch.sigmoid(y)], 1)
 
 
+class Curves(nn.Module):
+    """Functions of one value, of several nodes, between layers and as results."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 6, 3)
+
+    def forward(self, x):
+        x = F.mish(self.a(x))
+        y = F.softplus(self.b(x))
+        x = self.c(y / (1.5 + torch.sigmoid(y)) + x)
+        return torch.cat([0.5 * x * (1 + torch.tanh(0.8 * (x + 0.05 * x ** 3))), F.softplus(x, beta=2)], 1)
+
+
 class Steps(nn.Module):
     """A GRU and an LSTM of few steps."""
 
@@ -244,7 +258,7 @@ def edges():
     return torch.from_numpy(np.concatenate([x, -x, np.array([np.nan], np.float32)])[None])
 
 
-NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "cuts": (Cuts, (3, 17, 22)), "ends": (Ends, (3, 9, 11)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
+NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "cuts": (Cuts, (3, 17, 22)), "ends": (Ends, (3, 9, 11)), "curves": (Curves, (3, 13, 10)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
         "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)), "few": (Few, (3, 8, 8)),
         "edges": (Edges, (1,))}
 
