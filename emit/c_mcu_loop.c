@@ -126,29 +126,27 @@ static Fixed choice(McuLoop *l, Fixed a, Fixed b, bool larger)
                    .hi = larger ? fmax(a.hi, b.hi) : fmin(a.hi, b.hi)};
 }
 
-static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
-{
-    const char *expr = op_expr(n->op);
-    double alpha = 1;
-    const bool is_plain = arg_find(n, "alpha") < 0 ||
-                          (arg_number(n, arg_find(n, "alpha"), &alpha) && alpha == 1);
-    if (!strcmp(expr, "add") && is_plain)
-        return sum(l, a, b, 1);
-    if (!strcmp(expr, "sub") && is_plain)
-        return sum(l, a, b, -1);
-    if (!strcmp(expr, "mul") || (!strcmp(expr, "div") && b.is_inverse))
-        return product(l, a, b);
-    if (!strcmp(expr, "maximum") || !strcmp(expr, "minimum"))
-        return choice(l, a, b, !strcmp(expr, "maximum"));
-    return (Fixed){0};
-}
-
 /* -- functions of one value ------------------------------------------------------------------- */
 
-/* Evaluates n for x[0 .. count).  Returns false if a result is not finite, or an error was
- * reported. */
+/* Sets y to the inverses of x, which are equally far apart; this distance stands for 0.  Returns false if
+ * one is not finite. */
+static bool invert(const double *x, int count, double *y)
+{
+    const double step = fabs(x[1] - x[0]);
+    bool ok = step > 0;
+    for (int i = 0; ok && i < count; i++) {
+        y[i] = 1 / (fabs(x[i]) < step / 2 ? step : x[i]);
+        ok = isfinite(y[i]);
+    }
+    return ok;
+}
+
+/* Evaluates n for x[0 .. count), or where n divides, the inverse of its divisor.  Returns false if a result
+ * is not finite, or an error was reported. */
 static bool sample(McuLoop *l, const Node *n, const double *x, int count, double *y)
 {
+    if (!strcmp(op_expr(n->op), "div"))
+        return invert(x, count, y);
     const Type t = first_operand(n)->type;
     int64_t dim[MAX_RANK], each = type_numel(t);
     bool ok = each > 0;
@@ -180,8 +178,8 @@ static const char *put_table(McuLoop *l, const Node *n, const double *y, int cou
     to->scale = most > 0 ? most / 32767 : 1;
     for (int i = 0; i < count; i++) {
         table[i] = (int16_t)nearbyint(y[i] / to->scale);
-        to->lo = fmin(to->lo, table[i]);
-        to->hi = fmax(to->hi, table[i]);
+        to->lo = i ? fmin(to->lo, table[i]) : table[i];
+        to->hi = i ? fmax(to->hi, table[i]) : table[i];
     }
     table[count] = table[count - 1];
     return made_array(e, n->out[0]->name, "table", ETC_I16, count + 1, table);
@@ -242,6 +240,14 @@ static Fixed of_any(McuLoop *l, const Node *n, Fixed x)
     return to;
 }
 
+/* Returns 1 / x, the divisor of n.  Lines between 257 points are only close to it if 0 is far from x. */
+static Fixed inverse(McuLoop *l, const Node *n, Fixed x)
+{
+    enum { MOST = 32 };
+    const bool is_far = x.lo > 0 ? x.hi <= MOST * x.lo : x.hi < 0 && x.lo >= MOST * x.hi;
+    return x.byte ? of_byte(l, n, x) : is_far ? of_any(l, n, x) : (Fixed){0};
+}
+
 static Fixed clamped(McuLoop *l, Fixed x, const Clamp *c)
 {
     if (!(x.scale > 0))
@@ -273,6 +279,25 @@ static Fixed unary(McuLoop *l, const Node *n, Fixed x)
         return x;
     }
     return of_any(l, n, x);
+}
+
+static Fixed binary(McuLoop *l, const Node *n, Fixed a, Fixed b)
+{
+    const char *expr = op_expr(n->op);
+    double alpha = 1;
+    const bool is_plain = arg_find(n, "alpha") < 0 ||
+                          (arg_number(n, arg_find(n, "alpha"), &alpha) && alpha == 1);
+    if (!strcmp(expr, "add") && is_plain)
+        return sum(l, a, b, 1);
+    if (!strcmp(expr, "sub") && is_plain)
+        return sum(l, a, b, -1);
+    if (!strcmp(expr, "mul") || (!strcmp(expr, "div") && b.is_inverse))
+        return product(l, a, b);
+    if (!strcmp(expr, "div") && (b = inverse(l, n, b)).name)
+        return product(l, a, b);
+    if (!strcmp(expr, "maximum") || !strcmp(expr, "minimum"))
+        return choice(l, a, b, !strcmp(expr, "maximum"));
+    return (Fixed){0};
 }
 
 /* -- operands --------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static bool is_scaling(const Node *n)
 /* -- specs of the kernels ---------------------------------------------------------------------- */
 
 /* Returns whether n is one of the nodes that only kernels in fixed point compute in integers:
- * products of two activations, norms, softmax, and products with known numbers. */
+ * products of two activations, norms, softmax, quotients, and products with known numbers. */
 static bool has_fixed_point(const Node *n)
 {
     Norm m;
@@ -58,8 +58,7 @@ static bool has_fixed_point(const Node *n)
         return m.kind == NORM_LAYER || m.kind == NORM_GROUP;
     if (n->op == OP_BMM)
         return !value_is_fixed(arg_value(n, "self")) && !value_is_fixed(arg_value(n, "mat2"));
-    return n->op == OP__SOFTMAX || is_scaling(n) ||
-           (n->op == OP_DIV_TENSOR && value_is_fixed(arg_value(n, "other")));
+    return n->op == OP__SOFTMAX || n->op == OP_DIV_TENSOR || is_scaling(n);
 }
 
 /* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For
