@@ -433,11 +433,15 @@ static bool check_powers(const Node *n, Dim row, Diag *d)
     bool ok = count > 0 && count <= 256 && first >= 32768 && (double)most * first < 4294967296.0;
     for (int64_t k = 1; ok && k < count; k++)
         ok = known(n, i, k) >= 0 && known(n, i, k) <= first;
-    return ok ||
-           diag_error(d, n->loc,
-                      "table is not a constant of 1 to 256 numbers, the first at least "
-                      "32768 and none larger, or rows of %" PRId64 " could have too large a sum",
-                      most);
+    if (!ok)
+        return diag_error(d, n->loc,
+                          "table is not a constant of 1 to 256 numbers, the first at least "
+                          "32768 and none larger, or rows of %" PRId64 " could have too large a sum",
+                          most);
+    int64_t log_by = 0, one = (int64_t)first;
+    arg_int(n, "log_by", &log_by);
+    return !log_by || !(one & (one - 1)) ||
+           diag_error(d, n->loc, "table begins with %" PRId64 ", not with a power of two", one);
 }
 
 bool infer_integer_softmax(const Node *n, Type *out, Diag *d)
@@ -459,6 +463,7 @@ bool infer_integer_softmax(const Node *n, Type *out, Diag *d)
             (check_range(n, d) && range_fits(n, dtype, d) &&
              check_number(n, "output_zero", least, least + 255, d) &&
              check_number(n, "by", 0, 32768, d) && check_number(n, "shift", 1, 30, d))) &&
+           check_number(n, "log_by", 0, is_float ? 0 : 1048575, d) &&
            check_powers(n, out->rank ? out->dim[axis] : DIM(1), d);
 }
 

@@ -14,6 +14,7 @@
  *   quantize(mean(dequantize(x)))         ==>  etc.integer_avg_pool2d(x)       read once
  *   quantize(sum(dequantize(x)))          ==>  the same with another scale     read once
  *   quantize(softmax(dequantize(x)))      ==>  etc.integer_softmax(x)          read once
+ *   quantize(log_softmax(dequantize(x)))  ==>  the same with factors of logarithms   read once
  *   softmax(dequantize(x))                ==>  the same with floats result     otherwise
  *
  * A product is linear, addmm, mm or a convolution.  w is a constant of 8 bits with zero points
@@ -395,6 +396,7 @@ typedef struct Mean {
     const Node *node;
     Value *x;
     Dim image[4];
+    bool is_sum;    /* it is not divided by the number of elements */
     bool is_viewed; /* x must be viewed as `image` first, and the result as the node's result */
     bool is_turned; /* before that, x must be permuted to the order of `axis` */
     int64_t axis[MAX_RANK];
@@ -474,10 +476,10 @@ static bool read_mean(const Fuse *f, const Value *v, QParams *from, Mean *m)
     if (!n || n->n_in < 1)
         return false;
     *m = (Mean){.node = n, .x = read_dequantize(first_operand(n), from),
-                .of = {.counts_pad = true}};
+                .of = {.counts_pad = true}, .is_sum = n->op == OP_SUM_DIM};
     if (!m->x || value_is_known(m->x))
         return false;
-    bool ok = n->op == OP_MEAN_DIM || n->op == OP_SUM_DIM ? read_axes(f, m)
+    bool ok = n->op == OP_MEAN_DIM || m->is_sum    ? read_axes(f, m)
               : n->op == OP__ADAPTIVE_AVG_POOL2D ? read_adaptive(m)
               : pool_read(n, &m->of) && !m->of.is_max;
     return ok && mul_ok(m->of.kernel[0], m->of.kernel[1], &size) && size <= MOST_PIXELS;
@@ -490,7 +492,7 @@ static bool fuse_mean(Fuse *f, Node *n, const Mean *m, const QParams *from, cons
     Arg none = {.kind = ARG_NONE}, divisor = {.kind = ARG_INT, .dim = DIM(w->divisor)};
     Value *x = m->is_turned ? build_permute(&f->r, n, m->x, m->axis) : m->x;
     x = x && m->is_viewed ? build_view(&f->r, n, x, m->image, 4) : x;
-    const double terms = m->node->op == OP_SUM_DIM ? (double)w->kernel[1] : 1;
+    const double terms = m->is_sum ? (double)w->kernel[1] : 1;
     if (!x)
         return false;
     Node *y = build(g, n, m->node->loc, OP_INTEGER_AVG_POOL2D, f->r.d, "vIIIbbaifiiit", x, 2,
@@ -543,36 +545,62 @@ static int64_t row_of(const Node *softmax, Type t, int64_t *dim)
     return row <= 65536 ? row : 0;
 }
 
-/* Puts a softmax of bytes in n's place; `to` NULL: of floats. */
+/* Factors of a softmax, see kernels/fixed_softmax.h; log_by is 0 or of a log_softmax. */
+typedef struct ShareFactors {
+    int64_t by, shift, log_by;
+} ShareFactors;
+
+/* Puts a softmax of bytes in n's place. */
 static bool put_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, double scale,
-                        const QParams *to, int shift)
+                        const QParams *to, ShareFactors by)
 {
     int64_t dim;
-    const QParams floats = {.scale = 1, .dtype = ETC_F32};
-    const int64_t row = row_of(softmax, x->type, &dim), wide = shift;
-    to = to ? to : &floats;
-    const int64_t by = nearest((double)(INT64_C(1) << shift) / 65536 / to->scale);
-    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiit", x,
-                    powers(f, n, scale, row), dim, by, wide, to->zero, to->lo, to->hi, to->dtype);
+    const int64_t row = row_of(softmax, x->type, &dim);
+    Node *y = build(f->r.g, n, softmax->loc, OP_INTEGER_SOFTMAX, f->r.d, "vviiiiiiit", x,
+                    powers(f, n, scale, row), dim, by.by, by.shift, to->zero, to->lo, to->hi, by.log_by,
+                    to->dtype);
     return y && rewrite_node(&f->r, n, y->out[0]);
+}
+
+/* Returns the factors of results in steps of `step`; a shift of 0: they do not fit. */
+static ShareFactors factors_of_shares(double step)
+{
+    int shift = 30;
+    while (shift > 0 && (double)(INT64_C(1) << shift) / 65536 / step > 32768)
+        shift--;
+    return (ShareFactors){nearest((double)(INT64_C(1) << shift) / 65536 / step), shift, 0};
+}
+
+static ShareFactors factors_of_logs(double scale, double step)
+{
+    const double ln2 = 0.69314718055994531;
+    int shift = 15;
+    while (shift > 0 && (scale / step * (double)(1 << shift) > 32767 ||
+                         ln2 / step * (double)(1 << shift) > 1048575))
+        shift--;
+    const double one = (double)(1 << shift) / step;
+    return (ShareFactors){shift ? nearest(scale * one) : 0, shift, shift ? nearest(ln2 * one) : 0};
+}
+
+static bool is_log_softmax(const Node *n)
+{
+    return n->op == OP__LOG_SOFTMAX;
 }
 
 static bool fuse_softmax(Fuse *f, Node *n, const Node *softmax, Value *x, const QParams *from,
                          const QParams *to)
 {
-    enum { LEAST_SHIFT = 1, MOST_SHIFT = 30 };
     int64_t dim;
-    int shift = MOST_SHIFT;
-    while (shift >= LEAST_SHIFT && (double)(INT64_C(1) << shift) / 65536 / to->scale > 32768)
-        shift--;
-    if (row_of(softmax, x->type, &dim) < 1 || shift < LEAST_SHIFT)
+    const ShareFactors by = is_log_softmax(softmax) ? factors_of_logs(from->scale, to->scale)
+                                                    : factors_of_shares(to->scale);
+    if (row_of(softmax, x->type, &dim) < 1 || by.shift < 1)
         return true;
-    return put_softmax(f, n, softmax, x, from->scale, to, shift);
+    return put_softmax(f, n, softmax, x, from->scale, to, by);
 }
 
 static bool is_softmax(const Fuse *f, const Node *n)
 {
-    return f->r.g->program->session->is_fixed_point && n && n->op == OP__SOFTMAX;
+    return f->r.g->program->session->is_fixed_point && n && !strcmp(op_c(n->op), "softmax");
 }
 
 /* Fuses a softmax of bytes whose floats are read, unless a quantize alone reads them: that one is
@@ -581,14 +609,15 @@ static bool look_softmax(Fuse *f, Node *n)
 {
     QParams from, to;
     int64_t dim;
+    const QParams floats = {.scale = 1, .dtype = ETC_F32};
     Value *x = read_dequantize(arg_value(n, "self"), &from), *v = n->out[0];
     const Node *user = value_reader(&f->u, v);
-    if (!x || (user && read_byte_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
+    if (!x || is_log_softmax(n) || (user && read_byte_points(user, false, &to)) || row_of(n, x->type, &dim) < 1)
         return true;
-    return put_softmax(f, n, n, x, from.scale, NULL, 1);
+    return put_softmax(f, n, n, x, from.scale, &floats, (ShareFactors){.shift = 1});
 }
 
-/* Returns the softmax of bytes that n, a quantize, alone reads; else NULL. */
+/* Returns the softmax or log_softmax of bytes that n, a quantize, alone reads; else NULL. */
 static const Node *softmax_of(const Fuse *f, const Value *given, const QParams *to, Value **x,
                               QParams *from)
 {

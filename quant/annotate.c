@@ -58,7 +58,7 @@ static bool has_fixed_point(const Node *n)
         return m.kind == NORM_LAYER || m.kind == NORM_GROUP;
     if (n->op == OP_BMM)
         return !value_is_fixed(arg_value(n, "self")) && !value_is_fixed(arg_value(n, "mat2"));
-    return n->op == OP__SOFTMAX || n->op == OP_DIV_TENSOR || is_scaling(n);
+    return n->op == OP__SOFTMAX || n->op == OP__LOG_SOFTMAX || n->op == OP_DIV_TENSOR || is_scaling(n);
 }
 
 /* Returns the spec of the kernels, which compute with floats between dequantize and quantize.  For
@@ -282,7 +282,9 @@ static bool decide(const Annotation *a, const Node *n, unsigned spec)
     }
     if (weights_of(n, &v))
         return all > 0;
-    if (n->op == OP__SOFTMAX && a->uses.escapes[n->out[0]->index])
+    const bool has_io = a->g->program->session->has_io;
+    if ((n->op == OP__SOFTMAX || (n->op == OP__LOG_SOFTMAX && !has_io)) &&
+        a->uses.escapes[n->out[0]->index])
         return false; /* a result of the model keeps its floats */
     if (reads_input && !suits_readers(a, n->out[0]))
         return false;

@@ -1,4 +1,4 @@
-/* fixed_softmax.h -- softmax of 8-bit integers in fixed point.
+/* fixed_softmax.h -- softmax and log_softmax of 8-bit integers in fixed point.
  *
  * table[d] is e^(-d * scale of x) as an integer, for an element that is d below the largest one of
  * its row.  After the table's end the entries are 0.  table[0] is the largest entry; it is at least
@@ -8,7 +8,13 @@
  *   share = floor(table[d] / 2^h) * floor(2^31 / floor(sum / 2^h)) / 2^15, in units of 2^-16
  *   y = floor((share * by + 2^(shift - 1)) / 2^shift) + zero point of y, clamped to y's range
  *
- * If y is float, it is table[d] / sum.  All machines give the same bits.
+ * If y is float, it is table[d] / sum.  The logarithm of a share is -(d * scale of x + log(sum / table[0])),
+ * for which table[0] is a power of two.  With log2(sum / table[0]) in units of 2^-13, which is odd:
+ *
+ *   log = floor(log2 * floor(log_by / 2^8) / 2^5) + floor(log2 * (log_by mod 2^8) / 2^13)
+ *   y = zero point of y - floor((d * by + log + 2^(shift - 1)) / 2^shift), clamped to y's range
+ *
+ * All machines give the same bits.
  */
 #ifndef ETC_FIXED_SOFTMAX_H
 #define ETC_FIXED_SOFTMAX_H
@@ -22,6 +28,7 @@ typedef struct EtcByteSoftmax {
     int32_t shift;        /* 1 to 30 */
     int32_t zero, lo, hi; /* the zero point and the range of y */
     int32_t x_flip;       /* 0x80 for int8, 0 for uint8 */
+    uint32_t log_by;      /* of log_softmax: below 2^20 */
 } EtcByteSoftmax;
 
 /* Returns the entry for an element that is `below` less than the largest one of its row. */
@@ -78,6 +85,52 @@ ETC_OUTLINE void etc_softmax_i8(const void *x, void *y, int32_t n, int32_t strid
         const uint32_t power = etc_byte_power(q, most - (from[i * stride] ^ q->x_flip)) >> h;
         const int32_t v = (int32_t)(((((power * inverse) >> 15) * q->by) + half) >> q->shift) +
                           q->zero;
+        to[i * stride] = (uint8_t)((v < q->lo) ? q->lo : ((v > q->hi) ? q->hi : v));
+    }
+}
+
+/* Returns log2(v / one) in units of 2^-13: the middle of two even numbers between which it lies.  v is at
+ * least `one`, a power of two below 2^31, and at most 2^16 times as large. */
+ETC_INLINE uint32_t etc_log2_fixed(uint32_t v, uint32_t one)
+{
+    uint32_t log = 0;
+    while (v >= (one << 1)) {
+        v >>= 1;
+        log++;
+    }
+    while (one < 32768u) {
+        one <<= 1;
+        v <<= 1;
+    }
+    while (one > 32768u) {
+        one >>= 1;
+        v >>= 1;
+    }
+    for (int32_t bit = 0; bit < 12; bit++) { /* v is v / 2^15, from 1 to 2; its square has the next bit */
+        v = (v * v) >> 15;
+        log <<= 1;
+        if (v > 65535u) {
+            v >>= 1;
+            log++;
+        }
+    }
+    return (log << 1) | 1u;
+}
+
+/* Computes the log_softmax of one row as bytes.  The elements are `stride` apart; y may be x. */
+ETC_OUTLINE void etc_log_softmax_i8(const void *x, void *y, int32_t n, int32_t stride,
+                                    const EtcByteSoftmax *q)
+{
+    const uint8_t *from = (const uint8_t *)x;
+    uint8_t *to = (uint8_t *)y;
+    uint32_t sum;
+    const int32_t most = etc_byte_powers(from, n, stride, q, &sum);
+    const uint32_t log2 = etc_log2_fixed(sum, (uint32_t)q->table[0]);
+    const uint32_t plus = ((log2 * (q->log_by >> 8)) >> 5) + ((log2 * (q->log_by & 255u)) >> 13) +
+                          (1u << (q->shift - 1));
+    for (int32_t i = 0; i < n; i++) {
+        const uint32_t below = (uint32_t)(most - (from[i * stride] ^ q->x_flip));
+        const int32_t v = q->zero - (int32_t)(((below * q->by) + plus) >> q->shift);
         to[i * stride] = (uint8_t)((v < q->lo) ? q->lo : ((v > q->hi) ? q->hi : v));
     }
 }

@@ -104,15 +104,18 @@ static int table_fits(const EtcTensor *t, int64_t n, EtcByteSoftmax *q)
             return 0;
         }
     }
+    if ((q->log_by != 0) && ((q->table[0] & (q->table[0] - 1)) != 0)) {
+        return 0;
+    }
     return (q->table[0] >= 32768) && (n <= (4294967295 / q->table[0]));
 }
 
-/* Reads by, shift, output_zero, quant_min and quant_max from argument 3 on. */
+/* Reads by, shift, output_zero, quant_min, quant_max and log_by from argument 3 on. */
 static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, EtcByteSoftmax *q)
 {
-    int64_t v[5];
+    int64_t v[6];
     const int64_t least = (y->dtype == ETC_I8) ? -128 : 0;
-    for (int32_t i = 0; i < 5; i++) {
+    for (int32_t i = 0; i < 6; i++) {
         if (!etc_arg_int(c, 3 + i, &v[i])) {
             return 0;
         }
@@ -123,10 +126,11 @@ static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y,
     q->lo = (int32_t)v[3];
     q->hi = (int32_t)v[4];
     q->x_flip = (x->dtype == ETC_I8) ? 0x80 : 0;
+    q->log_by = (uint32_t)v[5];
     if (y->dtype == ETC_F32) {
-        return 1;
+        return v[5] == 0;
     }
-    return (v[0] >= 0) && (v[0] <= 32768) && (v[1] >= 1) && (v[1] <= 30) && (v[2] >= least) &&
+    return (v[5] >= 0) && (v[5] < 1048576) && (v[0] >= 0) && (v[0] <= 32768) && (v[1] >= 1) && (v[1] <= 30) && (v[2] >= least) &&
            (v[2] <= (least + 255)) && (v[3] >= least) && (v[3] <= v[4]) && (v[4] <= (least + 255));
 }
 
@@ -137,7 +141,7 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
     EtcByteSoftmax q;
     int64_t dim;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &table) || !etc_arg_int(c, 2, &dim) ||
-        !etc_arg_tensor(c, 9, &y) || (etc_dim(dim, x->rank) < 0) || !is_byte(x) ||
+        !etc_arg_tensor(c, 10, &y) || (etc_dim(dim, x->rank) < 0) || !is_byte(x) ||
         (!is_byte(y) && (y->dtype != ETC_F32)) || !read_points(c, x, y, &q) ||
         (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
         return ETC_BAD_ARG;
@@ -154,6 +158,8 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
         const uint8_t *from = (const uint8_t *)x->data + at;
         if (y->dtype == ETC_F32) {
             etc_softmax_i8_f32(from, (float *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
+        } else if (q.log_by != 0) {
+            etc_log_softmax_i8(from, (uint8_t *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
         } else {
             etc_softmax_i8(from, (uint8_t *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
         }

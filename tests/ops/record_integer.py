@@ -147,7 +147,25 @@ def softmaxes(w):
                 share = torch.softmax(x.double() * scale, axis) * steps
             y = torch.clamp(torch.round(share) + zero, least, most).to(to)
             shift = max(s for s in range(31) if steps * 2 ** s <= 2 ** 31)
-            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, steps * 2 ** shift // 65536, shift, zero, least, most,
+            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, steps * 2 ** shift // 65536, shift, zero, least, most, 0,
+                                       base.CODES[to]], [y], [y])
+
+
+def log_softmaxes(w):
+    # x, axis, scale of x, and of y how it is kept
+    cases = [((12,), 0, 0.05, 0.03, torch.int8, 127, -128, 127), ((2, 5), 1, 0.3, 0.2, torch.uint8, 255, 0, 255), ((1,), 0, 0.1, 0.02, torch.int8, 100, -128, 127),
+             ((3, 4, 2), 1, 0.02, 0.05, torch.uint8, 200, 30, 255), ((2, 3, 1, 4), -4, 0.0029, 0.01, torch.int8, 127, -128, 127), ((1, 20), 1, 0.07, 0.1, torch.int8, 127, -128, 120)]
+    for dtype, lo in ((torch.int8, -128), (torch.uint8, 0)):
+        for shape, axis, scale, step, to, zero, least, most in cases:
+            v = torch.tensor(0.5)
+            while not is_clear(v):
+                x = integers(lo, lo + 255, dtype, *shape)
+                v = torch.log_softmax(x.double() * scale, axis) / step
+            y = torch.clamp(torch.round(v) + zero, least, most).to(to)
+            logs, shift = float(torch.tensor(2.0).double().log()) / step, 15
+            while max(scale / step, logs / 32) * 2 ** shift > 32767:
+                shift -= 1
+            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, round(scale / step * 2 ** shift), shift, zero, least, most, round(logs * 2 ** shift),
                                        base.CODES[to]], [y], [y])
 
 
@@ -156,7 +174,7 @@ def float_softmaxes(w):
         for shape, axis, scale in (((12,), 0, 0.05), ((2, 5), 1, 0.3), ((1,), 0, 0.1), ((3, 4, 2), 1, 0.02), ((2, 3, 1, 4), -4, 0.003)):
             x = integers(lo, lo + 255, dtype, *shape)
             y = torch.softmax(x.double() * scale, axis)
-            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, 0, 1, 0, 0, 0, base.CODES[torch.float32]], [y.float()], [y])
+            w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, 0, 1, 0, 0, 0, 0, base.CODES[torch.float32]], [y.float()], [y])
 
 
 def is_clear(v):
@@ -224,7 +242,7 @@ def main():
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(4)
     w = Writer(sys.argv[1] + "/integer.bin")
-    for part in (linears, convs, pools, means, softmaxes, float_softmaxes, matmuls, norms):
+    for part in (linears, convs, pools, means, softmaxes, log_softmaxes, float_softmaxes, matmuls, norms):
         part(w)
 
 
