@@ -21,7 +21,7 @@ import mcu
 
 CORES = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m55")
 KERNELS = ["etc_mcu_" + k for k in ("pointwise", "windows", "depthwise", "any", "linear", "matmul", "sum", "sum_4", "product",
-                                    "lookup", "means", "max", "quantize", "dequantize")] + ["etc_softmax_i8", "etc_softmax_i8_f32", "etc_norm_i8", "etc_sum_f32", "etc_store", "loop"]
+                                    "lookup", "means", "max", "quantize", "dequantize")] + ["etc_softmax_i8", "etc_softmax_i8_f32", "etc_log_softmax_i8", "etc_norm_i8", "etc_sum_f32", "etc_store", "loop"]
 READS = {"etc_mcu_means", "etc_mcu_max", "etc_mcu_product", "etc_sum_f32", "etc_store"}
 MULTIPLIES = {"etc_mcu_" + k for k in ("pointwise", "windows", "depthwise", "any", "linear")}
 
