@@ -73,6 +73,7 @@ MODELS = {  # multiply-adds, options, arguments; the folder, if it is called oth
     "taps": (10000, [], CALL),
     "cuts": (10000, [], CALL),
     "ends": (10000, [], CALL),
+    "curves": (10000, [], CALL),
     "steps": (10000, [], CALL),
     "encoder": (111520, [], CALL),
     "planes": (100000, [], CALL),

@@ -80,17 +80,18 @@ class Ends(nn.Module):
 
 
 class Curves(nn.Module):
-    """Functions of one value, of several nodes, between layers and as results."""
+    """Functions of one value that several nodes compute, quotients, deviations, sums and logarithms of shares."""
 
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.c = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 6, 3)
+        self.a, self.b, self.c, self.d = nn.Conv2d(3, 8, 3, 2), nn.Conv2d(8, 8, 1), nn.Conv2d(8, 6, 3), nn.Linear(12, 7)
 
     def forward(self, x):
         x = F.mish(self.a(x))
-        y = F.softplus(self.b(x))
+        y = F.softplus(self.b(x), beta=2)
         x = self.c(y / (1.5 + torch.sigmoid(y)) + x)
-        return torch.cat([0.5 * x * (1 + torch.tanh(0.8 * (x + 0.05 * x ** 3))), F.softplus(x, beta=2)], 1)
+        x = F.normalize(0.5 * x * (1 + torch.tanh(0.8 * (x + 0.05 * x ** 3))), dim=1)
+        return F.log_softmax(self.d(torch.cat([x.std((2, 3)), x.sum((2, 3))], 1)), 1)
 
 
 class Steps(nn.Module):
