@@ -184,19 +184,22 @@ bool emit_integer_softmax(Function *f, const Node *n, Clamp clamp)
         nest.size[at] = DIM(1);
     nest_collapse(f->e, &nest);
     put(&f->body,
-        "    /* table, its numbers; factor, shift; zero point and range of y; sign of x to turn; factor of log2 */\n"
-        "    const EtcByteSoftmax q = {%s, %d, %d, %d, %d, %d, %d, %d, %d};\n",
+        "    /* table, its numbers; factor, shift; zero point and range of y; sign of x to turn */\n"
+        "    const EtcByteSoftmax q = {%s, %d, %d, %d, %d, %d, %d, %d};\n",
         function_pointer(f, table), (int)type_numel(table->type), small_int(n, "by"),
         small_int(n, "shift"), small_int(n, "output_zero"), small_int(n, "quant_min"),
-        small_int(n, "quant_max"), x->type.dtype == ETC_I8 ? 0x80 : 0, log_by);
+        small_int(n, "quant_max"), x->type.dtype == ETC_I8 ? 0x80 : 0);
     int indent = nest_open(f, &nest, nest.rank, index);
     put(&f->body, "%*setc_%ssoftmax_i8%s(", indent, "", log_by ? "log_" : "",
         y->type.dtype == ETC_F32 ? "_f32" : "");
     nest_address(f, &nest, 0, function_pointer(f, x), nest.rank, index);
     put(&f->body, ", ");
     nest_address(f, &nest, 1, f->name_of[y->index], nest.rank, index);
-    put(&f->body, ", %d, %d, &q);\n", rank ? (int)y->type.dim[at].value : 1,
+    put(&f->body, ", %d, %d, ", rank ? (int)y->type.dim[at].value : 1,
         rank ? (int)step[at].value : 1);
+    if (log_by)
+        put(&f->body, "%dU, ", log_by);
+    put(&f->body, "&q);\n");
     nest_close(f, nest.rank);
     return true;
 }

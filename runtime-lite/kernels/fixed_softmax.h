@@ -28,7 +28,6 @@ typedef struct EtcByteSoftmax {
     int32_t shift;        /* 1 to 30 */
     int32_t zero, lo, hi; /* the zero point and the range of y */
     int32_t x_flip;       /* 0x80 for int8, 0 for uint8 */
-    uint32_t log_by;      /* of log_softmax: below 2^20 */
 } EtcByteSoftmax;
 
 /* Returns the entry for an element that is `below` less than the largest one of its row. */
@@ -117,16 +116,17 @@ ETC_INLINE uint32_t etc_log2_fixed(uint32_t v, uint32_t one)
     return (log << 1) | 1u;
 }
 
-/* Computes the log_softmax of one row as bytes.  The elements are `stride` apart; y may be x. */
+/* Computes the log_softmax of one row as bytes.  log_by is below 2^20.  The elements are `stride` apart; y
+ * may be x. */
 ETC_OUTLINE void etc_log_softmax_i8(const void *x, void *y, int32_t n, int32_t stride,
-                                    const EtcByteSoftmax *q)
+                                    uint32_t log_by, const EtcByteSoftmax *q)
 {
     const uint8_t *from = (const uint8_t *)x;
     uint8_t *to = (uint8_t *)y;
     uint32_t sum;
     const int32_t most = etc_byte_powers(from, n, stride, q, &sum);
     const uint32_t log2 = etc_log2_fixed(sum, (uint32_t)q->table[0]);
-    const uint32_t plus = ((log2 * (q->log_by >> 8)) >> 5) + ((log2 * (q->log_by & 255u)) >> 13) +
+    const uint32_t plus = ((log2 * (log_by >> 8)) >> 5) + ((log2 * (log_by & 255u)) >> 13) +
                           (1u << (q->shift - 1));
     for (int32_t i = 0; i < n; i++) {
         const uint32_t below = (uint32_t)(most - (from[i * stride] ^ q->x_flip));

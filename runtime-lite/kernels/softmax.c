@@ -104,14 +104,12 @@ static int table_fits(const EtcTensor *t, int64_t n, EtcByteSoftmax *q)
             return 0;
         }
     }
-    if ((q->log_by != 0) && ((q->table[0] & (q->table[0] - 1)) != 0)) {
-        return 0;
-    }
     return (q->table[0] >= 32768) && (n <= (4294967295 / q->table[0]));
 }
 
 /* Reads by, shift, output_zero, quant_min, quant_max and log_by from argument 3 on. */
-static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, EtcByteSoftmax *q)
+static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y, EtcByteSoftmax *q,
+                       uint32_t *log_by)
 {
     int64_t v[6];
     const int64_t least = (y->dtype == ETC_I8) ? -128 : 0;
@@ -126,7 +124,7 @@ static int read_points(const EtcCall *c, const EtcTensor *x, const EtcTensor *y,
     q->lo = (int32_t)v[3];
     q->hi = (int32_t)v[4];
     q->x_flip = (x->dtype == ETC_I8) ? 0x80 : 0;
-    q->log_by = (uint32_t)v[5];
+    *log_by = (uint32_t)v[5];
     if (y->dtype == ETC_F32) {
         return v[5] == 0;
     }
@@ -139,10 +137,11 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
 {
     EtcTensor *x, *table, *y;
     EtcByteSoftmax q;
+    uint32_t log_by;
     int64_t dim;
     if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &table) || !etc_arg_int(c, 2, &dim) ||
         !etc_arg_tensor(c, 10, &y) || (etc_dim(dim, x->rank) < 0) || !is_byte(x) ||
-        (!is_byte(y) && (y->dtype != ETC_F32)) || !read_points(c, x, y, &q) ||
+        (!is_byte(y) && (y->dtype != ETC_F32)) || !read_points(c, x, y, &q, &log_by) ||
         (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
         return ETC_BAD_ARG;
     }
@@ -150,7 +149,7 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
         return ETC_UNSUPPORTED;
     }
     const Rows r = rows_of(x, etc_dim(dim, x->rank));
-    if (!table_fits(table, r.n, &q)) {
+    if (!table_fits(table, r.n, &q) || ((log_by != 0) && ((q.table[0] & (q.table[0] - 1)) != 0))) {
         return ETC_BAD_ARG;
     }
     for (int64_t i = 0; (etc_numel(x) > 0) && (i < (r.outer * r.inner)); i++) {
@@ -158,8 +157,9 @@ EtcStatus etc_integer_softmax(const EtcCall *c)
         const uint8_t *from = (const uint8_t *)x->data + at;
         if (y->dtype == ETC_F32) {
             etc_softmax_i8_f32(from, (float *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
-        } else if (q.log_by != 0) {
-            etc_log_softmax_i8(from, (uint8_t *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
+        } else if (log_by != 0) {
+            etc_log_softmax_i8(from, (uint8_t *)y->data + at, (int32_t)r.n, (int32_t)r.inner,
+                               log_by, &q);
         } else {
             etc_softmax_i8(from, (uint8_t *)y->data + at, (int32_t)r.n, (int32_t)r.inner, &q);
         }
