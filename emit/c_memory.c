@@ -129,13 +129,28 @@ static int64_t after_live(const Emit *e, const Memory *m, int64_t at, int64_t by
     return at;
 }
 
+/* Returns whether another live value, which was made before v, has the bytes of v: a result may lie
+ * where its operand lies. */
+static bool lies_in_other(const Emit *e, const Value *v, int index)
+{
+    const Place at = v->place;
+    for (int i = 0; i < index; i++) {
+        const Value *u = e->value[i];
+        if (u && u->place.pool == at.pool && e->born[i] <= e->now && e->dies[i] >= e->now &&
+            u->place.offset <= at.offset &&
+            at.offset + type_bytes(v->type) <= u->place.offset + type_bytes(u->type))
+            return true;
+    }
+    return false;
+}
+
 int64_t live_bytes(const Emit *e)
 {
     int64_t sum = 0;
     for (int i = 0; i < e->method->n_values; i++) {
         const Value *v = e->value[i];
         bool is_root = v && v->place.pool > POOL_NONE && v->place.pool <= e->method->n_pools;
-        if (is_root && e->born[i] <= e->now && e->dies[i] >= e->now)
+        if (is_root && e->born[i] <= e->now && e->dies[i] >= e->now && !lies_in_other(e, v, i))
             sum += type_bytes(v->type);
     }
     return sum;

@@ -206,7 +206,7 @@ static bool body_allows(const Graph *body, const Value *v)
     const Node *anchor = NULL, *reader = NULL;
     int reads = 0;
     for (const Node *n = body->first; n; n = n->next) {
-        if (!node_is_expression(n))
+        if (!node_is_pointwise(n))
             anchor = n;
         for (int i = 0; i < n->n_in; i++)
             if (n->in[i] == v) {

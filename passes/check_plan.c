@@ -374,11 +374,11 @@ static bool group_allows(const Node *n, int slot)
     const Graph *body = n->arg[n->n_args - 1].graph;
     bool pointwise = true, ok = n->n_out == 1 && slot < body->n_in;
     for (const Node *m = body->first; ok && m; m = m->next)
-        pointwise = pointwise && node_is_expression(m);
+        pointwise = pointwise && node_is_pointwise(m);
     for (const Node *m = body->first; ok && !pointwise && m; m = m->next)
         for (int i = 0; i < m->n_in; i++)
             if (m->in[i] == body->in[slot])
-                ok = ok && !node_is_expression(m) && column_names(m, m->in[i]);
+                ok = ok && !node_is_pointwise(m) && column_names(m, m->in[i]);
     return ok;
 }
 
