@@ -471,6 +471,7 @@ bool emit_mcu_loop(Function *f, const Graph *body, bool *done)
     const char *y = f->name_of[body->out[0]->index];
     const Text had = f->body;
     const int n_made = f->e->n_made;
+    const int64_t flash = f->e->flash;
     *done = is_fit(f->e, body);
     if (!*done)
         return true;
@@ -486,5 +487,6 @@ bool emit_mcu_loop(Function *f, const Graph *body, bool *done)
     if (had.s)
         had.s[had.n] = '\0';
     f->e->n_made = n_made;
+    f->e->flash = flash;
     return !l.is_faulty;
 }

@@ -332,6 +332,34 @@ static bool is_inner(const Annotation *a, const Value *v)
     return p && p->is_inner;
 }
 
+static void unite(int *set, const Value *u, const Value *v)
+{
+    set[root(set, u->index)] = root(set, v->index);
+}
+
+/* Products with the same weights are the steps of a recurrent layer, or branches that are alike.  They get
+ * one scale for their operands and one for their results, and so do the nodes behind them, as long as these
+ * have the same operators: kernels in fixed point keep scales with weights and tables. */
+static void join_steps(const Annotation *a, int *set)
+{
+    const Node **last = NEW(a->arena, const Node *, a->n_values + 1); /* by weight: its last product */
+    Weighted v, u;
+    for (const Node *n = a->g->first; n; n = n->next) {
+        const NodePlan *p = plan_of(a, n);
+        if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v) || v.x_slot < 0)
+            continue;
+        const Node *m = last[v.w->index], *other = n;
+        last[v.w->index] = n;
+        if (!m || !weighted_read(m, &u))
+            continue;
+        unite(set, v.x, u.x);
+        for (const Node *const end = n; m != end && other && m->op == other->op;
+             m = m->next, other = other->next)
+            if (plan_of(a, m))
+                unite(set, m->out[0], other->out[0]);
+    }
+}
+
 static void make_points(Annotation *a, const unsigned *spec)
 {
     int *set = NEW(a->arena, int, a->n_values + 1);
@@ -345,6 +373,8 @@ static void make_points(Annotation *a, const unsigned *spec)
             if (has_point(n, i))
                 set[root(set, n->in[i]->index)] = root(set, n->out[0]->index);
     }
+    if (a->g->program->session->is_fixed_point)
+        join_steps(a, set);
     for (const Node *n = a->g->first; n; n = n->next) {
         const NodePlan *p = plan_of(a, n);
         if (!p || p->mode != MODE_STATIC)

@@ -15,6 +15,13 @@
 #include <math.h>
 #include <string.h>
 
+/* A weight that several products read, as in the steps of a recurrent layer. */
+typedef struct Shared {
+    const Node *last; /* the last product, whose moments count; NULL: the weight is not shared */
+    const Value *bias;            /* that of the first product */
+    Value *weight, *correct_bias; /* what has been made of both; NULL: nothing yet */
+} Shared;
+
 typedef struct Convert {
     const Annotation *a;
     Graph *g;
@@ -23,6 +30,7 @@ typedef struct Convert {
     /* The values that replace a value, by its index, or NULL: for nodes with static or dynamic
      * scales, and for all other readers. */
     Value **static_of, **dynamic_of, **with;
+    Shared *shared; /* by weight index */
     Arena *node;    /* memory for one node */
     Arena *operand; /* memory for `gptq`, the factors of one operand */
     Gptq gptq;
@@ -145,12 +153,21 @@ static Ints integers_of(Convert *c, const Node *n, const NodePlan *p, const Valu
     return k;
 }
 
+static void set_bias(Node *n, const Weighted *v, Value *bias)
+{
+    if (v->bias)
+        node_set_in(n, v->bias_slot, bias);
+    else
+        node_set_arg(n, arg_of(n, "bias"), node_use(n, bias));
+}
+
 /* Subtracts from the bias what rounding the weights adds to the mean of each output channel
  * (Nagel et al. 2019, Data-Free Quantization Through Weight Equalization and Bias Correction,
- * 4.2). */
-static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted *v, const Ints *k)
+ * 4.2).  The moments are those of `like`. */
+static void correct_bias(Convert *c, Node *n, const Node *like, const NodePlan *p, const Weighted *v,
+                         const Ints *k)
 {
-    const Moments *m = moments_of(c->a, n);
+    const Moments *m = moments_of(c->a, like);
     const Value *bias = v->bias, *w = v->w;
     const State *s = bias ? bias->state : w->state;
     Geometry g;
@@ -167,11 +184,7 @@ static void correct_bias(Convert *c, Node *n, const NodePlan *p, const Weighted 
     float *to = NEW(c->g->program->arena, float, g.results + 1);
     for (int64_t r = 0; r < g.results; r++)
         to[r] = (float)((bias ? (double)((const float *)state_elements(bias->state))[r] : 0) - sum[r]);
-    Value *made = constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to);
-    if (bias)
-        node_set_in(n, v->bias_slot, made);
-    else
-        node_set_arg(n, arg_of(n, "bias"), node_use(n, made));
+    set_bias(n, v, constant(c, s, bias ? "" : "_bias", ETC_F32, 1, &DIM(g.results), to));
 }
 
 static Value *weight_of_channels(Convert *c, Node *n, const Value *w, const Ints *k, int axis)
@@ -280,21 +293,65 @@ static Value *halves_of_table(Convert *c, Node *n)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
+/* For targets with fixed point, finds the weights that several products read with the same formats. */
+static void find_shared(Convert *c)
+{
+    const Node **first = NEW(c->tmp, const Node *, c->a->n_values + 1);
+    Weighted v;
+    c->shared = NEW(c->tmp, Shared, c->a->n_values + 1);
+    for (const Node *n = c->g->first; c->a->function_of && n; n = n->next) {
+        const NodePlan *p = plan_of(c->a, n);
+        if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v))
+            continue;
+        const int w = v.w->index;
+        const NodePlan *q = first[w] ? plan_of(c->a, first[w]) : p;
+        Shared *s = &c->shared[w];
+        if (!first[w]) {
+            first[w] = n;
+            s->bias = v.bias;
+        } else if (n->op == first[w]->op && v.bias == s->bias && p->choice.weight.bits == q->choice.weight.bits &&
+                   p->choice.weight.granularity == q->choice.weight.granularity &&
+                   p->choice.algorithms == q->choice.algorithms) {
+            s->last = n;
+        }
+    }
+}
+
+/* Gives n what another product has made of the same weight and bias.  Returns false if there is none. */
+static bool take_shared(const Shared *s, Node *n, const Weighted *v)
+{
+    if (!s->last || !s->weight || s->last->op != n->op || v->bias != s->bias)
+        return false;
+    node_set_in(n, v->w_slot, s->weight);
+    if (s->correct_bias && s->correct_bias != s->bias)
+        set_bias(n, v, s->correct_bias);
+    return true;
+}
+
 static void set_weight(Convert *c, Node *n, const NodePlan *p, const Weighted *v)
 {
     const QuantFormat *f = &p->choice.weight;
     const Value *w = v->w;
+    assert(p->mode != MODE_FLOAT && w->index < c->a->n_values);
+    Shared *s = p->mode == MODE_STATIC ? &c->shared[w->index] : NULL;
+    const Node *like = s && s->last && s->last->op == n->op && v->bias == s->bias ? s->last : n;
     Value *made;
+    if (s && take_shared(s, n, v))
+        return;
     if (f->dtype == ETC_F16) {
         made = weight_of_halves(c, n, w);
     } else {
-        const Ints k = integers_of(c, n, p, w, v->w_axis);
-        correct_bias(c, n, p, v, &k);
+        const Ints k = integers_of(c, like, p, w, v->w_axis);
+        correct_bias(c, n, like, p, v, &k);
         made = f->granularity == PER_GROUP ? weight_of_groups(c, n, w, &k)
                                            : weight_of_channels(c, n, w, &k, v->w_axis);
     }
     if (made)
         node_set_in(n, v->w_slot, made);
+    if (s && like != n) {
+        s->weight = made;
+        s->correct_bias = arg_value(n, "bias");
+    }
 }
 
 static Value *read_static(Convert *c, Value *v)
@@ -367,6 +424,7 @@ bool convert(const Annotation *a, Arena *tmp, Diag *d)
     c.with = NEW(tmp, Value *, a->n_values + 1);
     c.static_of = NEW(tmp, Value *, a->n_values + 1);
     c.dynamic_of = NEW(tmp, Value *, a->n_values + 1);
+    find_shared(&c);
     set_results(&c);
     for (Node *n = a->g->first, *next; n; n = next) {
         next = n->next;
