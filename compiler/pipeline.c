@@ -29,7 +29,7 @@ static const char *const pte_tail[] = {
 static const char *const c_tail[] = {
     /* The first alias runs before group, so that copies to outputs become part of groups. */
     TO_CORE, FUSE, SIMPLIFY, "split_transposed", QUANTIZE, "fuse_integers", "dce",
-    "fuse_fixed", "dce", "widen_halves", "fold_constants",
+    "fuse_fixed", "tabulate", "dce", "widen_halves", "fold_constants",
     "fuse_weights", "dce", "round_products", "drop_states", "guard_sizes", "alias", "group", "order", TO_PLANNED,
 };
 

@@ -717,27 +717,31 @@ static const Value *read_dequantize(const Value *v, QParams *q)
     return ok ? q->x : NULL;
 }
 
-/* The parts of quantize(clamp(dequantize(a) + dequantize(b))), or of the same with a product. */
+/* The parts of quantize(clamp(dequantize(a) + times * dequantize(b))), or of the same with a product. */
 typedef struct Pair {
     const Value *x[2];
     QParams of[2], to;
+    double times;
     Clamp clamp; /* the clamp of the floats */
 } Pair;
 
 static bool is_pair(const Graph *body, OpId op, Pair *s)
 {
     const Node *n = body->out[0]->def;
-    double alpha = 1;
     s->clamp = NO_CLAMP;
+    s->times = 1;
     if (body->n_out != 1 || !n || !qparams_read(n, &s->to) || s->to.undoes ||
         s->to.kind != Q_TENSOR || s->to.scales || s->to.dtype != ETC_I8)
         return false;
     n = s->to.x->def;
     if (n && clamp_read(n, &s->clamp))
         n = s->clamp.x->def;
-    if (!n || n->op != op ||
-        (op == OP_ADD_TENSOR && arg_number(n, arg_find(n, "alpha"), &alpha) && alpha != 1))
+    if (!n || !(n->op == op || (op == OP_ADD_TENSOR && n->op == OP_SUB_TENSOR)))
         return false;
+    if (arg_find(n, "alpha") >= 0 && !arg_number(n, arg_find(n, "alpha"), &s->times))
+        return false;
+    if (n->op == OP_SUB_TENSOR)
+        s->times = -s->times;
     const char *const name[2] = {"self", "other"};
     for (int i = 0; i < 2; i++) {
         const Value *v = arg_value(n, name[i]);
@@ -787,10 +791,10 @@ static bool emit_mcu_sum(Function *f, const Graph *body, bool *done)
     for (int i = 0; i < 2; i++) {
         if (!type_equal(s.x[i]->type, y->type) || !c_type_is_dense(f->e, s.x[i]->type))
             return true;
-        ratio[i] = s.of[i].scale / s.to.scale;
+        ratio[i] = (i ? s.times : 1) * s.of[i].scale / s.to.scale;
         start -= ratio[i] * (double)s.of[i].zero;
     }
-    int bits = fraction_of(128 * (ratio[0] + ratio[1]) + fabs(start));
+    int bits = fraction_of(128 * (fabs(ratio[0]) + fabs(ratio[1])) + fabs(start));
     const int32_t by[3] = {(int32_t)nearbyint(ldexp(ratio[0], bits)),
                            (int32_t)nearbyint(ldexp(ratio[1], bits)),
                            (int32_t)nearbyint(ldexp(start + 0.5, bits))};
@@ -852,66 +856,14 @@ static bool emit_mcu_product(Function *f, const Graph *body, bool *done)
 
 /* -- functions of a byte ---------------------------------------------------------------------- */
 
-/* Returns whether n reads only results of nodes, the input x and single numbers.  Nothing else may
- * differ from byte to byte. */
-static bool reads_one_byte(const Node *n, const Value *x)
+bool emit_lookup(Function *f, const Node *n, Clamp clamp)
 {
-    bool ok = true;
-    for (int i = 0; ok && i < n->n_in; i++)
-        ok = n->in[i]->def || n->in[i] == x || (type_is_static(n->in[i]->type) &&
-                                                type_numel(n->in[i]->type) == 1);
-    return ok;
-}
-
-/* Returns whether a group has one input of bytes and a result of as many bytes, and its nodes
- * can be evaluated. */
-static bool is_of_bytes(Emit *e, const Graph *body)
-{
-    const Value *x = body->n_in == 1 ? *body->in : NULL, *y = body->out[0];
-    bool ok = body->n_out == 1 && x && is_byte(x) && is_byte(y) && is_small(y) &&
-              x->type.rank == y->type.rank && type_numel(x->type) == type_numel(y->type) &&
-              c_type_is_dense(e, x->type) && c_type_is_dense(e, y->type);
-    for (const Node *n = body->first; ok && n; n = n->next)
-        ok = eval_can(n) && !node_reads_symbols(n) && node_is_pure(n) && reads_one_byte(n, x);
-    return ok;
-}
-
-/* Writes the result of the group for each byte into `table`.  Returns false if an error was
- * reported. */
-static bool tabulate(Emit *e, const Graph *body, uint8_t table[256])
-{
-    const Value *v = *body->in;
-    const int64_t n = type_numel(v->type);
-    int64_t dim[MAX_RANK];
-    for (int i = 0; i < v->type.rank; i++)
-        dim[i] = v->type.dim[i].value;
-    for (int64_t from = 0; from < 256; from += n) {
-        Arena *tmp = arena_new();
-        EtcTensor *x = tensor_new(tmp, v->type.dtype, v->type.rank, dim), *y = NULL;
-        for (int64_t i = 0; i < n; i++)
-            ((uint8_t *)x->data)[i] = (uint8_t)(from + i);
-        bool ok = eval_graph(body, &x, NULL, false, tmp, &y, NULL, e->d);
-        for (int64_t i = 0; ok && i < n && from + i < 256; i++)
-            table[from + i] = ((uint8_t *)y->data)[i];
-        arena_free(tmp);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static bool emit_mcu_lookup(Function *f, const Graph *body, bool *done)
-{
-    const Value *y = body->out[0];
-    uint8_t *table = NEW(f->e->a, uint8_t, 256);
-    *done = is_of_bytes(f->e, body);
-    if (!*done)
-        return true;
-    if (!tabulate(f->e, body, table))
-        return false;
-    const char *name = made_array(f->e, y->name, "table", ETC_U8, 256, table);
-    put(&f->body, "    etc_mcu_lookup(%s, %s, %s, %d);\n", function_pointer(f, *body->in), name,
-        f->name_of[y->index], (int)type_numel(y->type));
+    const Value *x = arg_value(n, "input"), *table = arg_value(n, "table"), *y = n->out[0];
+    (void)clamp;
+    if (!is_small(y) || !c_type_is_dense(f->e, value_type(x)) || !c_type_is_dense(f->e, y->type))
+        return function_refuse(f, n, "expects known sizes without gaps");
+    put(&f->body, "    etc_mcu_lookup(%s, %s, %s, %d);\n", function_pointer(f, x),
+        function_pointer(f, table), f->name_of[y->index], (int)type_numel(y->type));
     return true;
 }
 
@@ -978,8 +930,7 @@ static bool emit_mcu_dequantize(Function *f, const Graph *body, bool *done)
 bool emit_mcu_group(Function *f, const Graph *body, bool *done)
 {
     static bool (*const emit[])(Function *, const Graph *, bool *) = {
-        emit_mcu_quantize, emit_mcu_dequantize, emit_mcu_sum, emit_mcu_product, emit_mcu_lookup,
-        emit_mcu_loop};
+        emit_mcu_quantize, emit_mcu_dequantize, emit_mcu_sum, emit_mcu_product, emit_mcu_loop};
     *done = false;
     for (size_t i = 0; mcu_set_find(f->e->target->mcu) && !*done && i < sizeof emit / sizeof *emit;
          i++)

@@ -513,6 +513,18 @@ static bool check_known(const Node *n, const char *name, int64_t count, double m
                             name, most);
 }
 
+bool infer_lookup(const Node *n, Type *out, Diag *d)
+{
+    Type table;
+    const EtcDtype dtype = dtype_or(n, ETC_I8);
+    if (!get_rank(n, "input", 0, MAX_RANK, out, d) || !get_rank(n, "table", 1, 1, &table, d) ||
+        !are_bytes(n, out->dtype, dtype, d))
+        return false;
+    out->dtype = dtype;
+    return (table.dtype == ETC_U8 && dim_equal(table.dim[0], DIM(256))) ||
+           diag_error(d, n->loc, "expects a table of 256 u8");
+}
+
 bool infer_integer_norm(const Node *n, Type *out, Diag *d)
 {
     Type factor, offset;

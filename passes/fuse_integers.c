@@ -654,7 +654,7 @@ static bool look(Fuse *f, Node *n)
     Value *x;
     const Value *given = first_operand(n);
     rewrite_inputs(&f->r, n);
-    if (n->op == OP_QUANTIZE_PER_TENSOR)
+    if (read_byte_points(n, false, &p))
         return look_quantize(f, n, given);
     Node *product = n->n_in == 1 ? product_of(first_operand(n)) : NULL;
     if (product && value_is_read_once(&f->u, given) && read_clamp(n, &c))

@@ -20,7 +20,8 @@ static const Value *argument_of(const Annotation *a, const Node *n)
 {
     const Value *of = NULL;
     const Type y = n->out[0]->type;
-    bool ok = node_is_pointwise(n) && !node_scales_bytes(n) && eval_can(n) &&
+    assert(n->n_out == 1);
+    bool ok = node_access(n) == ACCESS_POINTWISE && !node_scales_bytes(n) && eval_can(n) &&
               !node_reads_symbols(n) && type_is_static(y);
     for (int i = 0; ok && i < n->n_in; i++) {
         const Value *x = n->in[i];
@@ -58,6 +59,7 @@ static bool goes_on(const Annotation *a, const Value *v, const Node *t)
 
 void functions_merge(Annotation *a)
 {
+    assert(!a->function_of || a->plan);
     const Value **end = NEW(a->arena, const Value *, a->n_values + 1);
     for (const Node *n = a->g->last; a->function_of && n; n = n->prev) {
         NodePlan *p = plan_of(a, n);

@@ -282,7 +282,8 @@ static inline EtcKernel *find_kernel(const char *key)
                    {"integer_avg_pool2d", etc_integer_avg_pool2d},
                    {"integer_matmul", etc_integer_matmul},
                    {"integer_norm", etc_integer_norm},
-                   {"integer_softmax", etc_integer_softmax}};
+                   {"integer_softmax", etc_integer_softmax},
+                   {"lookup", etc_lookup}};
     char name[80];
     for (size_t i = 0; i < (sizeof rowless / sizeof rowless[0]); i++) {
         if (strcmp(key, rowless[i].name) == 0) {

@@ -1,4 +1,4 @@
-/* fixed.c -- wrappers of matmul and norms of 8-bit integers, in fixed point. */
+/* fixed.c -- wrappers of matmul, norms and functions of 8-bit integers, in fixed point. */
 #include "runtime-lite/kernels/args.h"
 #include "runtime-lite/kernels/fixed_matmul.h"
 #include "runtime-lite/kernels/fixed_norm.h"
@@ -120,5 +120,24 @@ EtcStatus etc_integer_norm(const EtcCall *c)
     q.lo = (int32_t)v[4];
     q.hi = (int32_t)v[5];
     etc_norm_i8(x->data, y->data, &q);
+    return ETC_OK;
+}
+
+/* Arguments: x, table, dtype, out. */
+EtcStatus etc_lookup(const EtcCall *c)
+{
+    EtcTensor *x, *table, *y;
+    if (!etc_arg_tensor(c, 0, &x) || !etc_arg_tensor(c, 1, &table) || !etc_arg_tensor(c, 3, &y) ||
+        !is_byte(x) || !is_byte(y) || (table->dtype != ETC_U8) || (table->rank != 1) ||
+        (table->dim[0] != 256) || (etc_resize(y, x->dim, x->rank) != ETC_OK)) {
+        return ETC_BAD_ARG;
+    }
+    if (!etc_is_plain(x) || !etc_is_plain(table) || !etc_is_plain(y)) {
+        return ETC_UNSUPPORTED;
+    }
+    const uint8_t *from = (const uint8_t *)x->data, *of = (const uint8_t *)table->data;
+    for (int64_t i = 0, n = etc_numel(x); i < n; i++) {
+        ((uint8_t *)y->data)[i] = of[from[i]];
+    }
     return ETC_OK;
 }

@@ -22,6 +22,7 @@ const EtcKernelRow *etc_kernel_among(const EtcKernelRow *list, int32_t n, const 
 /* The kernels of rows of ir/ops.def that no .pte calls. */
 EtcKernel etc_none; /* refuses every call */
 EtcKernel etc_integer_avg_pool2d, etc_integer_convolution, etc_integer_linear, etc_integer_matmul,
-    etc_integer_norm, etc_integer_softmax, etc_packed_attention, etc_packed_linear, etc_round_bfloat;
+    etc_integer_norm, etc_integer_softmax, etc_lookup, etc_packed_attention, etc_packed_linear,
+    etc_round_bfloat;
 
 #endif

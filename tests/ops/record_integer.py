@@ -177,6 +177,14 @@ def float_softmaxes(w):
             w.case("integer_softmax", [x, powers(scale, shape[axis]), axis, 0, 1, 0, 0, 0, 0, base.CODES[torch.float32]], [y.float()], [y])
 
 
+def lookups(w):
+    for dtype, lo in ((torch.int8, -128), (torch.uint8, 0)):
+        for to, least in ((torch.int8, -128), (torch.uint8, 0)):
+            x, table = integers(lo, lo + 255, dtype, 3, 50), integers(0, 255, torch.uint8, 256)
+            y = table[x.view(torch.uint8).long()].view(to)
+            w.case("lookup", [x, table, base.CODES[to]], [y], [y])
+
+
 def is_clear(v):
     """No element is near the middle of two integers, which fixed point may miss."""
     return bool(((v - v.floor() - 0.5).abs() > 0.02).all())
@@ -242,7 +250,7 @@ def main():
     torch.set_num_threads(1)
     base.rng = base.np.random.default_rng(4)
     w = Writer(sys.argv[1] + "/integer.bin")
-    for part in (linears, convs, pools, means, softmaxes, log_softmaxes, float_softmaxes, matmuls, norms):
+    for part in (linears, convs, pools, means, softmaxes, log_softmaxes, float_softmaxes, lookups, matmuls, norms):
         part(w)
 
 
