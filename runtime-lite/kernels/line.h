@@ -74,7 +74,7 @@ ETC_INLINE void etc_line_of_floats(const float *x, int64_t stride, float pad, fl
 /* Returns n / stride, rounded up.  n is not negative. */
 ETC_INLINE int64_t etc_steps_up(int64_t n, int64_t stride)
 {
-    return (stride == 1) ? n : ((stride == 2) ? ((n + 1) / 2) : ((n + stride - 1) / stride));
+    return (stride == 1) ? n : ((stride == 2) ? ((n + 1) / 2) : etc_over(n + stride - 1, stride));
 }
 
 /* Sets y[i] = x[ix + i * stride] for i < n if that index is in [0, size).  Writes `pad` to the
@@ -132,7 +132,8 @@ ETC_INLINE EtcBorder etc_border(int64_t iw, int64_t ow, int64_t reach, int64_t s
  * negative in the border. */
 ETC_INLINE int64_t etc_border_at(const EtcBorder *l, int64_t column)
 {
-    const int64_t steps = (column < 0) ? -etc_steps_up(-column, l->stride) : (column / l->stride);
+    const int64_t steps =
+        (column < 0) ? -etc_steps_up(-column, l->stride) : etc_over(column, l->stride);
     return l->left + steps + ((column - (steps * l->stride)) * l->line);
 }
 

@@ -33,11 +33,11 @@ ETC_INLINE void etc_max_windows(const float *plane, float *y, int64_t *where, co
     for (int64_t oy = 0; oy < g->oh; oy++) {
         int64_t y0 = (oy * g->sh) - g->ph;
         const int64_t y1 = etc_min_i64(y0 + (g->kh * g->dh), g->ih);
-        y0 += (y0 < 0) ? (((g->dh - 1 - y0) / g->dh) * g->dh) : 0;
+        y0 += (y0 < 0) ? (etc_over(g->dh - 1 - y0, g->dh) * g->dh) : 0;
         for (int64_t ox = 0; ox < g->ow; ox++) {
             int64_t x0 = (ox * g->sw) - g->pw;
             const ptrdiff_t x1 = (ptrdiff_t)etc_min_i64(x0 + (g->kw * g->dw), g->iw);
-            x0 += (x0 < 0) ? (((g->dw - 1 - x0) / g->dw) * g->dw) : 0;
+            x0 += (x0 < 0) ? (etc_over(g->dw - 1 - x0, g->dw) * g->dw) : 0;
             float max = -__builtin_inff();
             int64_t at = (y0 * g->iw) + x0;
             for (int64_t i = y0; i < y1; i += g->dh) {
@@ -93,7 +93,8 @@ ETC_INLINE int64_t etc_walk_on(EtcTapWalk *w, int64_t first)
 ETC_INLINE EtcTapWalk etc_walk_across(const EtcPool *g, const EtcBorder *b)
 {
     const int64_t left = (etc_steps_up(g->pw, g->sw) * g->sw) - g->pw;
-    const EtcTapWalk w = {g->sw, b->line, left, 0, g->dw / g->sw, g->dw % g->sw};
+    const EtcTapWalk w = {g->sw, b->line, left, 0, etc_over(g->dw, g->sw),
+                          etc_rest(g->dw, g->sw)};
     return w;
 }
 
@@ -107,7 +108,7 @@ ETC_INLINE void etc_max_row(const float *rows, int64_t oy, const EtcBorder *b, f
     int64_t y0 = (oy * g->sh) - g->ph;
     for (int64_t ox = 0; ox < g->ow; ox += ETC_LANES) {
         EtcF max = etc_splat(-__builtin_inff());
-        const int64_t in = (y0 < 0) ? (y0 + (((g->dh - 1 - y0) / g->dh) * g->dh)) : y0;
+        const int64_t in = (y0 < 0) ? (y0 + (etc_over(g->dh - 1 - y0, g->dh) * g->dh)) : y0;
         EtcI at = etc_first_column(g, ox) + (int32_t)(in * g->iw);
         for (int64_t ky = 0; ky < g->kh; ky++) {
             const float *from = row + (ky * g->dh * g->sw * b->line) + ox;
@@ -189,9 +190,9 @@ ETC_INLINE int etc_max_plan(const EtcPool *g, EtcMaxPlan *p)
     p->row = p->border.line * g->sw;
     p->maxima = ((g->ow + ETC_LANES - 1) / ETC_LANES) * ETC_LANES;
     p->is_over = (under * (p->row + p->maxima)) > room;
-    const int64_t rows = room / (p->row + ((p->is_over != 0) ? 0 : p->maxima));
+    const int64_t rows = etc_over(room, p->row + ((p->is_over != 0) ? 0 : p->maxima));
     p->maxima = (p->is_over != 0) ? p->row : p->maxima;
-    p->band = etc_min_i64(((rows - under) / g->sh) + 1, g->oh);
+    p->band = etc_min_i64(etc_over(rows - under, g->sh) + 1, g->oh);
     p->across = etc_walk_across(g, &p->border);
     p->down = down;
     p->down.on = g->dh * p->maxima;
@@ -239,11 +240,12 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
 {
     const EtcBorder b = etc_pool_border(g);
     const int64_t under = ((g->kh - 1) * g->dh) + 1, outs = g->oh * g->ow;
-    const int64_t room = ETC_WORK_BYTES / 4 / b.line / g->sw; /* the input rows that fit in `work` */
+    /* the input rows that fit in `work` */
+    const int64_t room = etc_over(etc_over(ETC_WORK_BYTES / 4, b.line), g->sw);
     const int64_t row = (room > 0) ? (b.line * g->sw) : 0;
     const int has_room = (ETC_POOL_ROWS != 0) && (room >= under) &&
-                         ((g->ih + g->kh) < (INT32_MAX / 2 / (g->iw + g->kw)));
-    const int64_t band = has_room ? etc_min_i64(((room - under) / g->sh) + 1, g->oh) : g->oh;
+                         ((g->ih + g->kh) < etc_over(INT32_MAX / 2, g->iw + g->kw));
+    const int64_t band = has_room ? etc_min_i64(etc_over(room - under, g->sh) + 1, g->oh) : g->oh;
     float *rows = (float *)work;
     EtcMaxPlan plan;
     if ((ETC_MAX_ALONE != 0) && (ETC_POOL_ROWS != 0) && (where == NULL) && etc_max_plan(g, &plan)) {
@@ -260,7 +262,7 @@ ETC_OUTLINE void etc_max_pool_f32(const float *x, float *y, int64_t *where, cons
                             g);
         }
         for (int64_t oy = 0; has_room && (oy < g->oh); oy++) {
-            const int64_t i = oy % band, n = etc_min_i64(band, g->oh - oy);
+            const int64_t i = etc_rest(oy, band), n = etc_min_i64(band, g->oh - oy);
             const int64_t at = (p * outs) + (oy * g->ow);
             if (i == 0) {
                 etc_border_copy(&b, plane, g->ih, g->iw, (oy * g->sh) - g->ph,
@@ -320,8 +322,8 @@ ETC_INLINE void etc_max_columns(const uint8_t *plane, const EtcWindows *b, int64
     const int64_t to = etc_min_i64(etc_max_i64(g->iw - ix, from), columns);
     for (int64_t r = 0; r < b->rows; r++, down += columns) {
         const int64_t top = b->iy + (r * g->sh);
-        const int64_t skip = (top < 0) ? etc_min_i64((g->dh - 1 - top) / g->dh, g->kh) : 0;
-        const int64_t under = (top < g->ih) ? ((g->ih - top + g->dh - 1) / g->dh) : 0;
+        const int64_t skip = (top < 0) ? etc_min_i64(etc_over(g->dh - 1 - top, g->dh), g->kh) : 0;
+        const int64_t under = (top < g->ih) ? etc_over(g->ih - top + g->dh - 1, g->dh) : 0;
         const int64_t count = etc_max_i64(etc_min_i64(under, g->kh) - skip, 0);
         const uint8_t *x = plane + ((top + (skip * g->dh)) * g->iw) + ix + from;
         etc_byte_fill(down, 0, from);
@@ -337,7 +339,7 @@ ETC_INLINE void etc_max_block(const uint8_t *plane, const EtcWindows *b, uint8_t
 {
     uint8_t down[ETC_MAX_BYTES], across[ETC_MAX_BYTES];
     const int64_t width = ((b->n - 1) * g->sw) + 1;
-    const int64_t most = 1 + ((ETC_MAX_COLUMNS - width) / g->dw); /* taps at a time */
+    const int64_t most = 1 + etc_over(ETC_MAX_COLUMNS - width, g->dw); /* taps at a time */
     for (int64_t kx = 0; kx < g->kw; kx += most) {
         const int64_t taps = etc_min_i64(g->kw - kx, most), columns = width + ((taps - 1) * g->dw);
         etc_max_columns(plane, b, b->ix + (kx * g->dw), flip, down, columns, g);
@@ -358,9 +360,9 @@ ETC_INLINE void etc_max_block(const uint8_t *plane, const EtcWindows *b, uint8_t
 ETC_OUTLINE void etc_max_pool_i8(const void *x, void *y, int is_signed, const EtcPool *g)
 {
     const int64_t reach = etc_min_i64((g->kw - 1) * g->dw, ETC_MAX_COLUMNS / 2);
-    const int64_t n = etc_min_i64(((ETC_MAX_COLUMNS - reach - 1) / g->sw) + 1, g->ow);
+    const int64_t n = etc_min_i64(etc_over(ETC_MAX_COLUMNS - reach - 1, g->sw) + 1, g->ow);
     const int64_t columns = ((n - 1) * g->sw) + 1 + ((g->kw - 1) * g->dw);
-    const int64_t rows = ETC_MAX_BYTES / etc_min_i64(columns, ETC_MAX_COLUMNS);
+    const int64_t rows = etc_over(ETC_MAX_BYTES, etc_min_i64(columns, ETC_MAX_COLUMNS));
     const uint8_t flip = (is_signed != 0) ? 0x80 : 0;
     for (int64_t p = 0; p < g->planes; p++) {
         const uint8_t *plane = (const uint8_t *)x + (p * g->ih * g->iw);
@@ -375,26 +377,42 @@ ETC_OUTLINE void etc_max_pool_i8(const void *x, void *y, int is_signed, const Et
     }
 }
 
+/* Where a window of an adaptive pool begins: at floor(o size / n) for window o of n; `rest` is the
+ * remainder. */
+typedef struct EtcShare {
+    int64_t at, rest;
+} EtcShare;
+
+/* Goes to the next window.  Returns the end of this one, ceil((o + 1) size / n). */
+ETC_INLINE int64_t etc_share_on(EtcShare *s, int64_t size, int64_t n)
+{
+    s->at += etc_over(size, n);
+    s->rest += etc_rest(size, n);
+    if (s->rest >= n) {
+        s->rest -= n;
+        s->at++;
+    }
+    return s->at + ((s->rest > 0) ? 1 : 0);
+}
+
 /* Writes the mean of each window to y: it adds the elements in row order, then divides once. */
 ETC_OUTLINE void etc_avg_pool_f32(const float *x, float *y, const EtcPool *g)
 {
     for (int64_t p = 0; p < g->planes; p++) {
         const float *plane = x + (p * g->ih * g->iw);
+        EtcShare down = {0, 0};
         for (int64_t oy = 0; oy < g->oh; oy++) {
+            EtcShare across = {0, 0};
+            const int64_t top = (g->adaptive != 0) ? down.at : ((oy * g->sh) - g->ph);
+            const int64_t under = (g->adaptive != 0) ? etc_share_on(&down, g->ih, g->oh)
+                                                     : etc_min_i64(top + g->kh, g->ih + g->ph);
+            const int64_t y0 = etc_max_i64(top, 0), y1 = etc_min_i64(under, g->ih);
             for (int64_t ox = 0; ox < g->ow; ox++) {
-                int64_t y0 = (oy * g->sh) - g->ph, x0 = (ox * g->sw) - g->pw;
-                int64_t y1 = etc_min_i64(y0 + g->kh, g->ih + g->ph);
-                int64_t x1 = etc_min_i64(x0 + g->kw, g->iw + g->pw);
-                if (g->adaptive != 0) {
-                    y0 = (oy * g->ih) / g->oh;
-                    x0 = (ox * g->iw) / g->ow;
-                    y1 = (((oy + 1) * g->ih) + g->oh - 1) / g->oh;
-                    x1 = (((ox + 1) * g->iw) + g->ow - 1) / g->ow;
-                }
-                const int64_t padded = (y1 - y0) * (x1 - x0);
-                y0 = etc_max_i64(y0, 0);
+                int64_t x0 = (g->adaptive != 0) ? across.at : ((ox * g->sw) - g->pw);
+                int64_t x1 = (g->adaptive != 0) ? etc_share_on(&across, g->iw, g->ow)
+                                                : etc_min_i64(x0 + g->kw, g->iw + g->pw);
+                const int64_t padded = (under - top) * (x1 - x0);
                 x0 = etc_max_i64(x0, 0);
-                y1 = etc_min_i64(y1, g->ih);
                 x1 = etc_min_i64(x1, g->iw);
                 float sum = 0.0f;
                 for (int64_t i = y0; i < y1; i++) {
