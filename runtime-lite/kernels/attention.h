@@ -64,9 +64,9 @@ ETC_INLINE EtcScores etc_scores_plan(const EtcAttention *g, void *work)
         t.row = ((g->room - beside) / ETC_SUM_BLOCK) * ETC_SUM_BLOCK;
     }
     t.keys = t.row;
-    t.rows = etc_min_i64(g->room / (t.row + beside), g->n_q);
+    t.rows = etc_min_i64(etc_over(g->room, t.row + beside), g->n_q);
     if ((t.rows > 12) && (t.rows < g->n_q)) {
-        t.rows = (t.rows / 12) * 12; /* fills whole register tiles */
+        t.rows = etc_over(t.rows, 12) * 12; /* fills whole register tiles */
     }
     t.panel = (float *)work;
     t.sum = (EtcSum *)(void *)(t.panel + (ETC_ATTENTION_PANEL / 4));

@@ -31,7 +31,7 @@ ETC_INLINE int etc_runs(const EtcConv *g, int64_t j, int64_t n, int64_t width, E
 {
     int count = 0;
     for (int64_t done = 0; done < n; count++) {
-        const int64_t oy = (j + done) / g->ow, ox = (j + done) % g->ow;
+        const int64_t oy = etc_over(j + done, g->ow), ox = etc_rest(j + done, g->ow);
         EtcRun r = {done, 0, etc_min_i64(g->ow - ox, n - done), (oy * g->sh) - g->ph,
                     (ox * g->sw) - g->pw};
         done += r.n;
@@ -45,8 +45,8 @@ ETC_INLINE int etc_runs(const EtcConv *g, int64_t j, int64_t n, int64_t width, E
 ETC_INLINE void etc_pack_taps(const float *x, const EtcConv *g, int64_t k0, int64_t k,
                               const EtcRun *run, int n_runs, float *panel, int64_t width)
 {
-    int64_t kx = k0 % g->kw, ky = (k0 / g->kw) % g->kh;
-    const float *plane = x + ((k0 / (g->kw * g->kh)) * g->x_plane);
+    int64_t kx = etc_rest(k0, g->kw), ky = etc_rest(etc_over(k0, g->kw), g->kh);
+    const float *plane = x + (etc_over(k0, g->kw * g->kh) * g->x_plane);
     for (int64_t i = 0; i < k; i++) {
         for (int r = 0; r < n_runs; r++) {
             const int64_t iy = run[r].iy + (ky * g->dh);
@@ -148,11 +148,11 @@ ETC_INLINE void etc_phase_tap(const float *x, const float *w, const EtcConv *g, 
 {
     const int64_t y0 = p->ry + g->ph - (ky * g->dh), x0 = p->rx + g->pw - (kx * g->dw);
     EtcRun run[ETC_PANEL];
-    if (((y0 % g->sh) != 0) || ((x0 % g->sw) != 0)) {
+    if ((etc_rest(y0, g->sh) != 0) || (etc_rest(x0, g->sw) != 0)) {
         return;
     }
-    p->flat.ph = -(y0 / g->sh);
-    p->flat.pw = -(x0 / g->sw);
+    p->flat.ph = -etc_over(y0, g->sh);
+    p->flat.pw = -etc_over(x0, g->sw);
     const int n_runs = etc_runs(&p->flat, j, t->n, t->b_row, run);
     for (int64_t k = 0; k < g->ic; k += t->k) {
         t->k = etc_min_i64(g->ic - k, ETC_KB);
@@ -171,7 +171,7 @@ ETC_INLINE void etc_phase_store(const EtcBlock *t, const EtcConv *g, const EtcPh
         const float *from = t->c + (c * t->c_row);
         float *plane = y + (c * g->y_plane);
         for (int64_t i = 0; i < t->n;) {
-            const int64_t py = (j + i) / p->flat.ow, px = (j + i) % p->flat.ow;
+            const int64_t py = etc_over(j + i, p->flat.ow), px = etc_rest(j + i, p->flat.ow);
             const int64_t n = etc_min_i64(p->flat.ow - px, t->n - i);
             float *to = plane + ((p->ry + (py * g->sh)) * g->ow) + p->rx + (px * g->sw);
             for (int64_t k = 0; k < n; k++) {
@@ -203,7 +203,8 @@ ETC_INLINE void etc_conv_phase(const float *x, const float *w, const float *bias
             etc_block(&t); /* adds no terms; it sets the sums to the bias or 0 */
             t.start = ETC_FROM_C;
             for (int64_t tap = 0; tap < taps; tap++) {
-                etc_phase_tap(x, w + (c * taps), g, p, j, tap / g->kw, tap % g->kw, panel, &t);
+                etc_phase_tap(x, w + (c * taps), g, p, j, etc_over(tap, g->kw),
+                              etc_rest(tap, g->kw), panel, &t);
             }
             etc_phase_store(&t, g, p, j, y + (c * g->y_plane));
         }
@@ -222,8 +223,8 @@ ETC_INLINE void etc_conv_transposed(const float *x, const float *w, const float 
     p.flat.sw = 1;
     for (p.ry = 0; p.ry < etc_min_i64(g->sh, g->oh); p.ry++) {
         for (p.rx = 0; p.rx < etc_min_i64(g->sw, g->ow); p.rx++) {
-            p.flat.oh = (g->oh - p.ry + g->sh - 1) / g->sh;
-            p.flat.ow = (g->ow - p.rx + g->sw - 1) / g->sw;
+            p.flat.oh = etc_over(g->oh - p.ry + g->sh - 1, g->sh);
+            p.flat.ow = etc_over(g->ow - p.rx + g->sw - 1, g->sw);
             etc_conv_phase(x, w, bias, y, g, &p, panel);
         }
     }
@@ -321,15 +322,16 @@ ETC_INLINE int etc_is_depthwise(const EtcConv *g)
 {
     const int64_t line = etc_conv_border(g).line;
     return (g->ic == 1) && (g->oc < 4) && (g->kw <= ETC_PLACES) &&
-           (etc_conv_reach(g, 1) <= (ETC_WORK_BYTES / 4 / line / g->sw)); /* a product may overflow */
+           /* a product may overflow */
+           (etc_conv_reach(g, 1) <= etc_over(etc_over(ETC_WORK_BYTES / 4, line), g->sw));
 }
 
 /* Convolves one image and group, which has one input channel.  t: the taps. */
 ETC_INLINE void etc_conv_depthwise(const float *x, const float *w, const float *bias, float *y,
                                    const EtcConv *g, const EtcTaps *t, float *rows)
 {
-    const int64_t room = ETC_WORK_BYTES / 4 / (t->border.line * g->sw); /* the input rows */
-    const int64_t more = (room - etc_conv_reach(g, 1)) / g->sh;
+    const int64_t room = etc_over(ETC_WORK_BYTES / 4, t->border.line * g->sw); /* the input rows */
+    const int64_t more = etc_over(room - etc_conv_reach(g, 1), g->sh);
     const int64_t band = etc_min_i64(more + 1, g->oh); /* output rows */
     for (int64_t oy = 0; oy < g->oh; oy += band) {
         const int64_t n = etc_min_i64(band, g->oh - oy);
@@ -355,11 +357,11 @@ ETC_INLINE int64_t etc_conv_columns(const EtcConv *g)
     if ((g->oh > 1) || (g->ih > 1) || (g->kw == 1) || (g->ic < 1)) {
         return g->ow;
     }
-    const int64_t most = (room / (g->ic * phases)) - (reach / g->sw);
+    const int64_t most = etc_over(room, g->ic * phases) - etc_over(reach, g->sw);
     if ((most < (4 * ETC_LANES)) || (most >= g->ow)) {
         return g->ow;
     }
-    const int64_t parts = (g->ow + most - 1) / most, n = (g->ow + parts - 1) / parts;
+    const int64_t parts = etc_over(g->ow + most - 1, most), n = etc_over(g->ow + parts - 1, parts);
     return etc_min_i64(n + ETC_LANES - 1 - ((n + ETC_LANES - 1) % ETC_LANES), most);
 }
 
@@ -433,7 +435,7 @@ ETC_OUTLINE void etc_conv_f32(const float *x, const float *w, const float *bias,
         etc_depthwise_start(&g, (float *)work, &taps);
     }
     for (int64_t i = 0; i < (g.n * g.groups); i++) {
-        const int64_t group = i % g.groups;
+        const int64_t group = etc_rest(i, g.groups);
         const float *b = (bias != NULL) ? (bias + (group * g.oc)) : NULL;
         const float *xi = x + (i * x_size), *wi = w + (group * w_size);
         if (g.form == ETC_TRANSPOSED) {

@@ -68,7 +68,7 @@ ETC_INLINE int64_t etc_fft_radices(EtcFftLine *l, int64_t m)
         l->radix[l->count++] = 4;
     }
     for (int32_t r = 2; r < 32; r++) {
-        for (; (rest % r) == 0; rest /= r) {
+        for (; etc_rest(rest, r) == 0; rest = etc_over(rest, r)) {
             l->radix[l->count++] = r;
         }
     }
@@ -94,7 +94,7 @@ ETC_INLINE int64_t etc_fft_divisor(int64_t n)
 {
     int64_t best = 1;
     for (int64_t i = 2; (i <= 4096) && ((i * i) <= n); i++) {
-        best = ((n % i) == 0) ? i : best;
+        best = (etc_rest(n, i) == 0) ? i : best;
     }
     return best;
 }
@@ -107,11 +107,11 @@ ETC_OUTLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t for
     p->is_split = ((r >= 8) || ((n > 4096) && (r > 1))) ? 1 : 0;
     p->is_packed =
         ((p->is_split == 0) && ((form == 1) || (form == 2)) && ((n % 2) == 0)) ? 1 : 0;
-    if ((n < 1) || (n > 16777216) || ((n / ((p->is_split != 0) ? r : 1)) > 4096)) {
+    if ((n < 1) || (n > 16777216) || (etc_over(n, (p->is_split != 0) ? r : 1) > 4096)) {
         return 0;
     }
-    etc_fft_line(&p->line[0], (p->is_split != 0) ? r : (n / (1 + p->is_packed)));
-    etc_fft_line(&p->line[1], (p->is_split != 0) ? (n / r) : 1);
+    etc_fft_line(&p->line[0], (p->is_split != 0) ? r : etc_over(n, 1 + p->is_packed));
+    etc_fft_line(&p->line[1], (p->is_split != 0) ? etc_over(n, r) : 1);
     int64_t longest = n;
     for (int i = 0; i < 2; i++) {
         longest = etc_max_i64(longest, etc_max_i64(2 * p->line[i].n, p->line[i].m));
@@ -121,7 +121,7 @@ ETC_OUTLINE int etc_fft_plan(EtcFftPlan *p, int64_t n, int64_t rows, int32_t for
         p->shift++;
     }
     p->n_low = (int64_t)1 << p->shift;
-    p->n_high = (longest / p->n_low) + 1;
+    p->n_high = (longest >> p->shift) + 1;
     p->lanes = 2 * (etc_max_i64(p->line[0].m, p->line[1].m) + 1);
     p->floats = 16 + (4 * p->n_low) + (6 * p->n_high) + (32 * p->lanes) + (n + 2) +
                 ((p->is_split != 0) ? (2 * n) : 0);
@@ -297,7 +297,7 @@ ETC_INLINE void etc_fft_eight(const float *x, float *y, const float *w, int64_t 
 ETC_INLINE void etc_fft_odd(const float *x, float *y, const float *w, int64_t m, int64_t p,
                             int64_t s, int64_t re, int32_t r)
 {
-    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES, far = (m / r) * z, apart = m / r;
+    const int64_t im = ETC_LANES - re, z = 2 * ETC_LANES, apart = etc_over(m, r), far = apart * z;
     const int32_t half = r / 2;
     EtcF sr[16], si[16], dr[16], di[16];
     for (int64_t q = 0; q < s; q++) {
@@ -339,7 +339,7 @@ ETC_INLINE void etc_fft_odd(const float *x, float *y, const float *w, int64_t m,
 ETC_OUTLINE void etc_fft_step(const float *x, float *y, const float *w, int64_t m, int64_t s,
                               int64_t re, int32_t r)
 {
-    const int64_t rest = m / (r * s), far = rest * s, z = 2 * ETC_LANES;
+    const int64_t rest = etc_over(m, r * s), far = rest * s, z = 2 * ETC_LANES;
     for (int64_t p = 0; p < rest; p++) {
         const float *from = x + (p * s * z);
         float *to = y + (r * p * s * z);
@@ -425,7 +425,7 @@ ETC_OUTLINE void etc_fft_set_chirp(const EtcFftPlan *p, const EtcFftLine *l)
     etc_fft_clear(p->a, 0, l->m);
     for (int64_t k = 0; k < l->n; k++) {
         double re, im;
-        etc_fft_root(p, (k * k) % (2 * l->n), &re, &im);
+        etc_fft_root(p, etc_rest(k * k, 2 * l->n), &re, &im);
         l->chirp[2 * k] = (float)re;
         l->chirp[(2 * k) + 1] = (float)im;
         for (int i = 0; i < 2; i++) {
@@ -500,7 +500,7 @@ ETC_OUTLINE void etc_fft_fill(const float *x, const int64_t *at, int64_t step, i
     }
     for (; k < (n * pair); k++) {
         for (int i = 0; i < ETC_LANES; i++) {
-            to[(k * ETC_LANES) + i] = x[at[i] + ((k / pair) * step) + (k % pair)];
+            to[(k * ETC_LANES) + i] = x[at[i] + (etc_over(k, pair) * step) + etc_rest(k, pair)];
         }
     }
 }
@@ -586,7 +586,7 @@ ETC_OUTLINE void etc_fft_empty(const float *from, const int64_t *at, int64_t ste
     }
     for (; k < (n * pair); k++) {
         for (int i = 0; i < lanes; i++) {
-            y[at[i] + ((k / pair) * step) + (k % pair)] = from[(k * ETC_LANES) + i];
+            y[at[i] + (etc_over(k, pair) * step) + etc_rest(k, pair)] = from[(k * ETC_LANES) + i];
         }
     }
 }
@@ -737,7 +737,7 @@ ETC_OUTLINE void etc_fft_places(const EtcFft *g, int64_t row, int64_t n, int64_t
 {
     for (int i = 0; i < ETC_LANES; i++) {
         const int64_t r = etc_min_i64(row + i, (g->outer * g->inner) - 1);
-        at[i] = (((r / g->inner) * n * g->inner) + (r % g->inner)) * pair;
+        at[i] = ((etc_over(r, g->inner) * n * g->inner) + etc_rest(r, g->inner)) * pair;
     }
 }
 
@@ -871,7 +871,7 @@ ETC_INLINE void etc_fft_rows(float *y, int64_t step, int64_t pair, int64_t count
         etc_fft_line_places(r, n1, step, at);
         for (int64_t k = 0, many = 1; many > 0; k += many) { /* many: elements with equal `kept` */
             const int64_t kept = etc_min_i64(lanes, count - r - (k * n1));
-            many = (kept < lanes) ? 1 : (((count - r - lanes) / n1) + 1 - k);
+            many = (kept < lanes) ? 1 : (etc_over(count - r - lanes, n1) + 1 - k);
             many = ((kept <= 0) || (k >= n2)) ? 0 : many;
             etc_fft_empty(z + (k * pair * ETC_LANES), at, n1 * step, pair, many, kept,
                           y + (k * n1 * step));
@@ -888,8 +888,9 @@ ETC_INLINE void etc_fft_one(const float *x, float *y, const EtcFft *g, const Etc
                   x_n = (g->form == 2) ? half : g->n,
                   y_n = (g->form == 1) ? half : g->n;
     const int64_t re = (g->is_backward != 0) ? ETC_LANES : 0;
-    const float *from = x + ((((row / g->inner) * x_n * g->inner) + (row % g->inner)) * x_pair);
-    float *to = y + ((((row / g->inner) * y_n * g->inner) + (row % g->inner)) * y_pair);
+    const int64_t block = etc_over(row, g->inner) * g->inner, column = etc_rest(row, g->inner);
+    const float *from = x + (((block * x_n) + column) * x_pair);
+    float *to = y + (((block * y_n) + column) * y_pair);
     if (g->form == 2) {
         etc_fft_mirror(from, 2 * g->inner, p->matrix, 2, g->n, 1.0f, 1);
         etc_fft_columns(p->matrix, 2, 2, p, re);

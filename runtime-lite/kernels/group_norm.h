@@ -49,7 +49,7 @@ ETC_OUTLINE void etc_group_norm_f32(const float *x, const float *weight, const f
         etc_moments_f32(x + (i * g->channels * g->inner), g->channels * g->inner, g->eps, &m, &r);
         for (int64_t c = 0; c < g->channels; c++) {
             const int64_t at = (i * g->channels) + c;
-            const int64_t channel = ((i % g->groups) * g->channels) + c;
+            const int64_t channel = (etc_rest(i, g->groups) * g->channels) + c;
             const float scale = (weight != NULL) ? (r * weight[channel]) : r;
             etc_centre_f32(x + (at * g->inner), m, scale, (bias != NULL) ? bias[channel] : 0.0f,
                            y + (at * g->inner), g->inner);

@@ -57,7 +57,7 @@ ETC_INLINE int64_t etc_order_key(const void *x, int64_t i, const EtcOrder *g)
 ETC_INLINE void etc_order_best(const void *x, void *value, int64_t *place, const EtcOrder *g)
 {
     for (int64_t row = 0; row < (g->outer * g->inner); row++) {
-        const int64_t from = ((row / g->inner) * g->n * g->inner) + (row % g->inner);
+        const int64_t from = (etc_over(row, g->inner) * g->n * g->inner) + etc_rest(row, g->inner);
         int64_t best = 0, top = etc_order_key(x, from, g);
         for (int64_t i = 1; i < g->n; i++) {
             const int64_t key = etc_order_key(x, from + (i * g->inner), g);
@@ -629,8 +629,8 @@ ETC_OUTLINE void etc_order_top(const void *x, void *value, int64_t *place, void 
                                const EtcOrder *g)
 {
     for (int64_t row = 0; row < (g->outer * g->inner); row++) {
-        const int64_t from = ((row / g->inner) * g->n * g->inner) + (row % g->inner);
-        const int64_t to = ((row / g->inner) * g->k * g->inner) + (row % g->inner);
+        const int64_t from = (etc_over(row, g->inner) * g->n * g->inner) + etc_rest(row, g->inner);
+        const int64_t to = (etc_over(row, g->inner) * g->k * g->inner) + etc_rest(row, g->inner);
         const EtcRanks r = {x, place + to, from, g->inner, g};
         if (((etc_order_row(&r, work) != 0) && (g->topk == 1)) || (g->topk == 2)) {
             etc_topk_row(&r, (uint32_t *)work);

@@ -89,8 +89,8 @@ ETC_INLINE void etc_quantize_f32(void *y, const float *x, const void *scale, con
                                  const EtcQuant *g)
 {
     for (int64_t i = 0; i < (g->outer * g->n); i++) {
-        const double inverse = etc_q_inverse(etc_q_scale(scale, i % g->n, g), g);
-        const double at = (double)etc_q_zero(zero, i % g->n, g);
+        const double inverse = etc_q_inverse(etc_q_scale(scale, etc_rest(i, g->n), g), g);
+        const double at = (double)etc_q_zero(zero, etc_rest(i, g->n), g);
         etc_q_run(y, x, i * g->inner, (i + 1) * g->inner, inverse, at, g);
     }
 }
@@ -99,8 +99,8 @@ ETC_INLINE void etc_dequantize_f32(float *y, const void *x, const void *scale, c
                                    const EtcQuant *g)
 {
     for (int64_t i = 0; i < (g->outer * g->n); i++) {
-        const double by = etc_q_scale(scale, i % g->n, g);
-        const int64_t at = etc_q_zero(zero, i % g->n, g);
+        const double by = etc_q_scale(scale, etc_rest(i, g->n), g);
+        const int64_t at = etc_q_zero(zero, etc_rest(i, g->n), g);
         for (int64_t k = i * g->inner; k < ((i + 1) * g->inner); k++) {
             const int64_t v = etc_q_int(x, k, g->quantized) - at;
             y[k] = (g->is_wide != 0) ? (float)((double)v * by) : ((float)v * (float)by);

@@ -23,7 +23,8 @@ ETC_INLINE void etc_table_row(const uint8_t *q, const float *scale, const float 
         const int32_t half = (((i % 2) != 0) ? (byte & 15) : (byte >> 4)) - 8;
         const int32_t whole = ((g->is_u8 != 0) || (byte < 128)) ? byte : (byte - 256);
         const float v = (float)((g->bits == 4) ? half : whole);
-        y[i] = (v - ((zero != NULL) ? zero[i / g->group] : 0.0f)) * scale[i / g->group];
+        const int64_t group = etc_over(i, g->group);
+        y[i] = (v - ((zero != NULL) ? zero[group] : 0.0f)) * scale[group];
     }
 }
 
@@ -33,7 +34,7 @@ ETC_INLINE void etc_table_row(const uint8_t *q, const float *scale, const float 
 ETC_INLINE int etc_table_f32(const void *q, const float *scale, const float *zero,
                              const int64_t *index, float *y, const EtcTable *g)
 {
-    const int64_t row = (g->bits == 4) ? (g->n / 2) : g->n, groups = g->n / g->group;
+    const int64_t row = (g->bits == 4) ? (g->n / 2) : g->n, groups = etc_over(g->n, g->group);
     int ok = 1;
     for (int64_t i = 0; i < g->count; i++) {
         const int64_t at = etc_max_i64(0, etc_min_i64(index[i], g->rows - 1));
