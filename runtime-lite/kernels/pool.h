@@ -19,11 +19,7 @@ ETC_INLINE EtcBorder etc_pool_border(const EtcPool *g)
 }
 
 /* 1: vectors of windows are faster than one window at a time. */
-#if defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'M')
-#define ETC_POOL_ROWS 0
-#else
-#define ETC_POOL_ROWS 1
-#endif
+#define ETC_POOL_ROWS (ETC_SAVES_FLASH == 0)
 
 /* Computes the outputs of a plane one window at a time.  It is for planes and windows that are too
  * large for etc_max_row, and for CPUs that compute one float at a time. */
