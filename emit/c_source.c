@@ -369,6 +369,17 @@ static void put_define(Text *t, bool is_set, const char *name, const char *why)
         put(t, "#define ETC_%s 1 /* %s */\n\n", name, why);
 }
 
+/* Returns whether vectors have one lane: where each lane of a vector costs calls of functions.  Kernels of
+ * integers need several. */
+static bool has_one_lane(const CSource *s)
+{
+    bool ok = s->model->target->lacks_floats;
+    for (int i = 0; i < s->n; i++)
+        for (const Node *n = NULL; ok && (n = walk_next(s->model[i].method, n));)
+            ok = strncmp(op_c(n->op), "integer", 7) && strncmp(op_c(n->op), "packed", 6);
+    return ok;
+}
+
 /* Writes NAME.h and NAME.c.  The functions were printed before, because the header contains sizes
  * that follow from them. */
 static bool emit_source(const CSource *s, CFiles *out)
@@ -397,6 +408,7 @@ static bool emit_source(const CSource *s, CFiles *out)
         has_wide_bytes |= e[i].has_wide_bytes;
     }
     put_define(&t, e->o->freestanding, "FREESTANDING", "no function of a C library for floats is called");
+    put_define(&t, has_one_lane(s), "ONE_LANE", "vectors have one float");
     put_define(&t, uses_then, "HAS_THEN", "cores call functions that make bytes of floats");
     put_define(&t, has_quads, "HAS_QUADS", "weights of convolutions are in quads");
     put_define(&t, has_bytes && !has_wide_bytes, "REDUCED_WEIGHTS", "all 8-bit weights are in -64 .. 64");

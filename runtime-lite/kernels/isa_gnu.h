@@ -1,4 +1,4 @@
-/* isa_gnu.h -- functions on vectors of 16 bytes without intrinsics. */
+/* isa_gnu.h -- functions on vectors of 16 bytes, or of one float, without intrinsics. */
 #ifndef ETC_ISA_GNU_H
 #define ETC_ISA_GNU_H
 
@@ -26,6 +26,36 @@ ETC_INLINE EtcF etc_at_most(EtcF a, EtcF hi)
     return etc_select((EtcI)(a > hi), hi, a);
 }
 
+#if ETC_LANES == 1
+ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
+{
+    (void)b;
+    return a;
+}
+
+ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
+{
+    (void)a;
+    return b;
+}
+
+ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
+{
+    (void)b;
+    return a;
+}
+
+ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
+{
+    (void)a;
+    return b;
+}
+
+ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
+{
+    return etc_splat(p[at[0]]);
+}
+#else
 /* Returns the even lanes of a, then those of b. */
 ETC_INLINE EtcF etc_even(EtcF a, EtcF b)
 {
@@ -59,6 +89,7 @@ ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
     EtcF v = {p[at[0]], p[at[1]], p[at[2]], p[at[3]]};
     return v;
 }
+#endif
 
 /* Returns p[at[i]] in lane i of *a and p[at[i] + 1] in lane i of *b. */
 ETC_INLINE void etc_vgather_pairs(const float *p, EtcI at, EtcF *a, EtcF *b)
@@ -137,14 +168,20 @@ ETC_INLINE int etc_add_terms(const EtcTerms *t, int mr, int nv, EtcF acc[16][4])
 /* Converts ETC_LANES int8 to lanes. */
 ETC_INLINE EtcI etc_widen_i8(const int8_t *p)
 {
-    EtcI v = {p[0], p[1], p[2], p[3]};
+    EtcI v = ETC_REP(0);
+    for (int i = 0; i < ETC_LANES; i++) {
+        v[i] = p[i];
+    }
     return v;
 }
 
 /* Converts ETC_LANES binary16 to floats. */
 ETC_INLINE EtcF etc_widen_half(const uint16_t *p)
 {
-    const EtcI h = {p[0], p[1], p[2], p[3]};
+    EtcI h = ETC_REP(0);
+    for (int i = 0; i < ETC_LANES; i++) {
+        h[i] = p[i];
+    }
     return etc_half_by_lane(h);
 }
 

@@ -1,4 +1,4 @@
-/* isa_plain.h -- vectors for any CPU: 16 bytes, which the compiler splits if necessary. */
+/* isa_plain.h -- vectors for any CPU: 16 bytes, which the compiler splits if necessary, or one float. */
 #ifndef ETC_ISA_PLAIN_H
 #define ETC_ISA_PLAIN_H
 
@@ -6,12 +6,18 @@
 #pragma GCC optimize("float-store") /* the CPU's registers have more bits than a float */
 #endif
 
+#if defined(ETC_ONE_LANE) /* a file for a CPU that calls functions to compute with floats */
+#define ETC_VEC 4
+#define ETC_REP(f) {f}
+#define ETC_IOTA {0}
+#else
 #define ETC_VEC 16
+#define ETC_REP(f) {f, f, f, f}
+#define ETC_IOTA {0, 1, 2, 3}
+#endif
 #if defined(__ARM_FEATURE_MVE)
 #define ETC_HIDES_MASKS 1 /* see etc_mask */
 #endif
-#define ETC_REP(f) {f, f, f, f}
-#define ETC_IOTA {0, 1, 2, 3}
 
 #if defined(__ARM_FEATURE_FMA) && defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'M')
 #define ETC_REGISTERS 8 /* 32 registers of one float: etc_add_terms and etc_add_taps use them */

@@ -34,7 +34,8 @@ ETC_INLINE void etc_pack_columns(const float *b, int64_t b_row, int64_t k, int64
             etc_transpose4(b + (j * b_row) + i, b_row, panel + (i * width) + j, width);
         }
         for (; i < k; i++) {
-            for (int64_t c = j; c < (j + 4); c++) {
+            const int64_t end = (ETC_LANES < 4) ? etc_min_i64(j + 4, width) : (j + 4);
+            for (int64_t c = j; c < end; c++) {
                 panel[(i * width) + c] = (c < n) ? b[(c * b_row) + i] : 0.0f;
             }
         }
