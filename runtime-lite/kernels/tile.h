@@ -271,9 +271,10 @@ ETC_INLINE void etc_pack_rows(const float *b, int64_t b_row, int64_t k, int64_t 
  * among the panels. */
 ETC_INLINE int64_t etc_panel(int64_t left)
 {
-    const size_t vectors = ((size_t)left + ETC_LANES - 1) / ETC_LANES; /* CPUs of 32 bits divide these */
+    const size_t n = (size_t)left, vectors = (n + ETC_LANES - 1) / ETC_LANES;
     const size_t panels = (vectors + ETC_NV - 1) / ETC_NV;
-    return etc_min_i64(left, (int64_t)(((vectors + panels - 1) / panels) * ETC_LANES));
+    const size_t width = ((vectors + panels - 1) / panels) * ETC_LANES;
+    return (int64_t)((width < n) ? width : n);
 }
 
 #endif
