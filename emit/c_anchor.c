@@ -198,9 +198,10 @@ static void put_conv_call(Function *f, const Conv *c, const Value *y, const Batc
     const bool is_bfloat = conv_is_blocked(f, c) && weight_is_bfloat(f->e, c->w);
     const char *weights = conv_weights(f, c, is_bfloat), *bias = array_or_null(f, c->bias);
     const char *rows = part_of_rows(f, y, NULL);
-    if (f->e->is_compact && !c->is_transposed && !rows) {
+    if (f->e->is_compact && !rows) {
         f->e->uses_compact = true;
-        put(&f->body, "%*setc_compact_conv(%s, %s, %s, %s, &g);\n", b->indent, "", b->x, weights, bias, b->y);
+        put(&f->body, "%*setc_compact_%s(%s, %s, %s, %s, &g);\n", b->indent, "",
+            c->is_transposed ? "transposed" : "conv", b->x, weights, bias, b->y);
         return;
     }
     put(&f->body, "%*setc_conv_%s(%s, %s, %s, %s, &g, ", b->indent, "",

@@ -54,6 +54,49 @@ ETC_INLINE void etc_compact_conv(const float *x, const float *w, const float *bi
     }
 }
 
+/* Adds to `sum` the terms of a tap of a transposed convolution.  y, x: the place of the output, plus the
+ * padding, less the offset of the tap.  w: the weight of the tap for the first input channel. */
+ETC_INLINE float etc_compact_tap(const float *from, const float *w, float sum, int32_t y, int32_t x,
+                                 const EtcConv *g)
+{
+    const int32_t iy = y / (int32_t)g->sh, ix = x / (int32_t)g->sw;
+    const int32_t next = (int32_t)(g->oc * g->kh * g->kw), plane = (int32_t)(g->ih * g->iw);
+    const int is_used = ((iy * (int32_t)g->sh) == y) && ((ix * (int32_t)g->sw) == x);
+    if ((is_used == 0) || ((uint32_t)iy >= (uint32_t)g->ih) || ((uint32_t)ix >= (uint32_t)g->iw)) {
+        return sum;
+    }
+    from += (iy * (int32_t)g->iw) + ix;
+    for (int32_t k = 0; k < (int32_t)g->ic; k++) {
+        sum = etc_fused(from[k * plane], w[k * next], sum);
+    }
+    return sum;
+}
+
+/* Computes what etc_conv_f32 does with weights of ETC_TRANSPOSED. */
+ETC_INLINE void etc_compact_transposed(const float *x, const float *w, const float *bias, float *y,
+                                       const EtcConv *g)
+{
+    const int32_t ic = (int32_t)g->ic, oc = (int32_t)g->oc;
+    const int32_t kw = (int32_t)g->kw, n_taps = (int32_t)g->kh * kw;
+    const int32_t ow = (int32_t)g->ow, pixels = (int32_t)g->oh * ow;
+    const int32_t channels = (int32_t)g->groups * oc, planes = (int32_t)g->n * channels;
+    for (int32_t plane = 0; plane < planes; plane++) {
+        const int32_t c = plane % channels;
+        const float *from = x + (plane / oc * ic * (int32_t)(g->ih * g->iw));
+        const float *taps = w + (((c / oc * ic * oc) + (c % oc)) * n_taps);
+        for (int32_t at = 0; at < pixels; at++) {
+            const int32_t top = (at / ow) + (int32_t)g->ph, left = (at % ow) + (int32_t)g->pw;
+            float sum = (bias != NULL) ? bias[c] : 0.0f;
+            for (int32_t k = 0; k < n_taps; k++) {
+                sum = etc_compact_tap(from, taps + k, sum, top - (k / kw * (int32_t)g->dh),
+                                      left - (k % kw * (int32_t)g->dw), g);
+            }
+            *y = etc_compact_clamp(sum, g->lo, g->hi);
+            y++;
+        }
+    }
+}
+
 /* Computes what etc_matmul_f32 does with b in rows or columns. */
 ETC_INLINE void etc_compact_matmul(const float *a, const float *b, const float *bias, float *y,
                                    const EtcMatmul *g)
