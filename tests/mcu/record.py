@@ -217,6 +217,19 @@ class Few(nn.Module):
         return self.last(F.relu(self.conv(x)).mean((2, 3)))
 
 
+class Pools(nn.Module):
+    """Pools of floats: with a border, cut off at the end, with gaps, of windows that differ in size; transposed convolutions."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.ConvTranspose2d(3, 6, 3, 2, 1, output_padding=1), nn.ConvTranspose2d(6, 8, (3, 4), (1, 3), (2, 0), dilation=(2, 1), groups=2)
+
+    def forward(self, x):
+        x = F.max_pool2d(torch.tanh(self.b(self.a(x))), 3, 2, 1, dilation=2)
+        x = F.avg_pool2d(F.avg_pool2d(x, 3, (1, 2), 1, count_include_pad=False), (3, 2), 2, (1, 0), ceil_mode=True)
+        return F.adaptive_avg_pool2d(F.max_pool2d(x, 2, ceil_mode=True), (2, 3)), F.adaptive_max_pool2d(x, (3, 4))
+
+
 class Rows(nn.Module):
     """An autoencoder of few numbers, as finds anomalies: linear layers whose rows and columns fill no blocks."""
 
@@ -260,7 +273,7 @@ def edges():
 
 
 NETS = {"sums": (Sums, (3, 8, 9)), "taps": (Taps, (4, 7, 6)), "cuts": (Cuts, (3, 17, 22)), "ends": (Ends, (3, 9, 11)), "curves": (Curves, (3, 13, 10)), "steps": (Steps, (5, 10)), "encoder": (Encoder, (12, 10)), "planes": (Planes, (1, 25, 23)), "camera": (Camera, (3, 18, 17)), "words": (lambda: Words(30), (1, 49, 10)), "few_words": (lambda: Words(20), (1, 49, 10)), "narrow": (Narrow, (3, 20, 20)),
-        "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)), "few": (Few, (3, 8, 8)),
+        "excited": (Excited, (3, 24, 24)), "rows": (Rows, (100,)), "few": (Few, (3, 8, 8)), "pools": (Pools, (3, 15, 13)),
         "edges": (Edges, (1,))}
 
 
@@ -282,7 +295,8 @@ def main():
             if name == "edges":
                 np.save(os.path.join(to, "float64_0.npy"), net(x.double()).float().numpy())
                 continue
-            np.save(os.path.join(to, "output_0.npy"), net(x[:1]).numpy())
+            y = net(x[:1])
+            np.save(os.path.join(to, "output_0.npy"), (y[0] if isinstance(y, tuple) else y).numpy())
 
 
 main()
