@@ -129,16 +129,14 @@ static int64_t after_live(const Emit *e, const Memory *m, int64_t at, int64_t by
     return at;
 }
 
-/* Returns whether another live value, which was made before v, has the bytes of v: a result may lie
- * where its operand lies. */
-static bool lies_in_other(const Emit *e, const Value *v, int index)
+/* Returns whether v has bytes of another one of n values: a result may lie where its operand lies. */
+static bool lies_in_other(const Value *v, const Value *const *other, int n)
 {
     const Place at = v->place;
-    for (int i = 0; i < index; i++) {
-        const Value *u = e->value[i];
-        if (u && u->place.pool == at.pool && e->born[i] <= e->now && e->dies[i] >= e->now &&
-            u->place.offset <= at.offset &&
-            at.offset + type_bytes(v->type) <= u->place.offset + type_bytes(u->type))
+    for (int i = 0; i < n; i++) {
+        const Place of = other[i]->place;
+        if (of.pool == at.pool && of.offset <= at.offset &&
+            at.offset + type_bytes(v->type) <= of.offset + type_bytes(other[i]->type))
             return true;
     }
     return false;
@@ -146,12 +144,18 @@ static bool lies_in_other(const Emit *e, const Value *v, int index)
 
 int64_t live_bytes(const Emit *e)
 {
+    enum { MOST = 64 };
+    const Value *live[MOST];
     int64_t sum = 0;
+    int n = 0;
     for (int i = 0; i < e->method->n_values; i++) {
         const Value *v = e->value[i];
         bool is_root = v && v->place.pool > POOL_NONE && v->place.pool <= e->method->n_pools;
-        if (is_root && e->born[i] <= e->now && e->dies[i] >= e->now && !lies_in_other(e, v, i))
-            sum += type_bytes(v->type);
+        if (!is_root || e->born[i] > e->now || e->dies[i] < e->now || lies_in_other(v, live, n))
+            continue;
+        sum += type_bytes(v->type);
+        live[n] = v;
+        n += n + 1 < MOST;
     }
     return sum;
 }

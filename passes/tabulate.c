@@ -24,7 +24,7 @@ typedef struct Tabulate {
 typedef struct Cluster {
     Value *x;               /* the bytes, or NULL */
     const Node *node[MOST]; /* in an order of evaluation */
-    int n;
+    int n, depth;
 } Cluster;
 
 static bool is_byte(EtcDtype t)
@@ -55,10 +55,12 @@ static bool add_node(Cluster *c, const Node *n, Type y)
             return true;
     bool ok = node_access(n) == ACCESS_POINTWISE && n->n_out == 1 && n->n_in > 0 && node_is_pure(n) &&
               !node_reads_symbols(n) && eval_can(n);
+    ok = ok && c->depth++ < MOST;
     for (int i = 0; ok && i < n->n_in; i++)
         ok = add_operand(c, n, n->in[i], y);
     if (!ok || c->n == MOST)
         return false;
+    c->depth--;
     c->node[c->n++] = n;
     return true;
 }

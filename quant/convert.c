@@ -297,9 +297,10 @@ static Value *halves_of_table(Convert *c, Node *n)
 static void find_shared(Convert *c)
 {
     const Node **first = NEW(c->tmp, const Node *, c->a->n_values + 1);
+    const bool is_fixed_point = c->g->program->session->is_fixed_point;
     Weighted v;
     c->shared = NEW(c->tmp, Shared, c->a->n_values + 1);
-    for (const Node *n = c->g->first; c->a->function_of && n; n = n->next) {
+    for (const Node *n = c->g->first; is_fixed_point && n; n = n->next) {
         const NodePlan *p = plan_of(c->a, n);
         if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v))
             continue;

@@ -89,17 +89,13 @@ ETC_OUTLINE void etc_softmax_i8(const void *x, void *y, int32_t n, int32_t strid
 }
 
 /* Returns log2(v / one) in units of 2^-13: the middle of two even numbers between which it lies.  v is at
- * least `one`, a power of two below 2^31, and at most 2^16 times as large. */
+ * least `one`, a power of two from 2^15 to 2^30, and at most 2^16 times as large. */
 ETC_INLINE uint32_t etc_log2_fixed(uint32_t v, uint32_t one)
 {
     uint32_t log = 0;
     while (v >= (one << 1)) {
         v >>= 1;
         log++;
-    }
-    while (one < 32768u) {
-        one <<= 1;
-        v <<= 1;
     }
     while (one > 32768u) {
         one >>= 1;
