@@ -6,6 +6,10 @@
 #pragma GCC optimize("float-store") /* the CPU's registers have more bits than a float */
 #endif
 
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi" /* functions that take or return vectors are static */
+#endif
+
 #if defined(ETC_ONE_LANE) /* a file for a CPU that calls functions to compute with floats */
 #define ETC_VEC 4
 #define ETC_REP(f) {f}

@@ -98,7 +98,7 @@ emit_and_run_lite() { # model, options
 no_library() { # model, options
     # shellcheck disable=SC2086
     "$etc" emit-c "$1" $2 -o "$out/$name.c" --main --freestanding -q || return 1
-    for cc in gcc ${x86:+"gcc -m32 -Wno-psabi"} ${clang:+"$clang"}; do
+    for cc in gcc ${x86:+"gcc -m32"} ${clang:+"$clang"}; do
         # shellcheck disable=SC2086
         $cc -std=c99 -O2 $strict -ffreestanding -c -o "$out/free.o" "$out/$name.c" || return 1
         nm -u "$out/free.o" | grep -vE ' U (mem(cpy|set|move|cmp)|__u?(div|mod|divmod)di[34]|'"$name"'_weights|_GLOBAL_OFFSET_TABLE_)$' |
