@@ -85,5 +85,8 @@ bool emit_linalg(Function *f, const Node *n, Clamp clamp)
     for (int i = 0; i < n->n_out; i++)
         put(&f->body, "%s, ", type_numel(n->out[i]->type) ? f->name_of[n->out[i]->index] : "NULL");
     put(&f->body, "&g);\n");
+    for (int i = 0; i < n->n_out; i++)
+        if (!type_numel(n->out[i]->type))
+            put(&f->body, "    (void)%s;\n", f->name_of[n->out[i]->index]);
     return true;
 }
