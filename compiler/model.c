@@ -581,6 +581,20 @@ Program *model_partition(const Options *o, Arena *a, Diag *d)
     return passes_run(p, all.pass, all.n, opt, d) ? p : NULL;
 }
 
+/* Tells the session what --io, --share-io, --borrow-inputs, --target and --bank say.  is_choice()
+ * has checked the value of --io. */
+static bool set_interface(const Options *o, Session *s, Diag *d)
+{
+    const Target *target = s->tail == &tail_c ? c_target(o) : NULL;
+    s->has_io = o->io && strcmp(o->io, "float") != 0;
+    s->borrows_inputs = o->borrow_inputs;
+    s->shares_io = s->tail == &tail_c && o->share_io;
+    s->is_fixed_point = target && target->mcu;
+    s->rounds_products = s->tail == &tail_c && o->math && !strcmp(o->math, "bf16");
+    s->io = s->has_io && !strcmp(o->io, "uint8") ? ETC_U8 : ETC_I8;
+    return s->tail != &tail_c || banks_read(o, s, d);
+}
+
 /* Loads a program and runs the passes up to quantize, which uses the statistics `known`, or only
  * observes if they are NULL. */
 static Program *to_quantize(const Options *o, const Statistics *known, const Statistics *keep,
@@ -591,7 +605,9 @@ static Program *to_quantize(const Options *o, const Statistics *known, const Sta
     Program *p = model_load(o, a, d);
     if (!p || !has_all_bytes(o, p, d))
         return NULL;
-    p->session->tail = tail_find(o->tail);
+    p->session->tail = o->target ? &tail_c : tail_find(o->tail);
+    if (!set_interface(o, p->session, d))
+        return NULL;
     if (p->session->tail->has_backends)
         set_backends(o, p);
     if (!is_sound(p, d) || !pipeline_to_quantize(p, &all, d) || !quant_prepare(o, p, known, a, d))
@@ -613,20 +629,6 @@ Program *model_observe(const Options *o, const Statistics *keep, Arena *a, Diag 
 Program *model_quantize(const Options *o, const Statistics *known, Arena *a, Diag *d)
 {
     return to_quantize(o, known, NULL, a, d);
-}
-
-/* Tells the session what --io, --share-io, --borrow-inputs, --target and --bank say.  is_choice()
- * has checked the value of --io. */
-static bool set_interface(const Options *o, Session *s, Diag *d)
-{
-    const Target *target = s->tail == &tail_c ? c_target(o) : NULL;
-    s->has_io = o->io && strcmp(o->io, "float") != 0;
-    s->borrows_inputs = o->borrow_inputs;
-    s->shares_io = s->tail == &tail_c && o->share_io;
-    s->is_fixed_point = target && target->mcu;
-    s->rounds_products = s->tail == &tail_c && o->math && !strcmp(o->math, "bf16");
-    s->io = s->has_io && !strcmp(o->io, "uint8") ? ETC_U8 : ETC_I8;
-    return s->tail != &tail_c || banks_read(o, s, d);
 }
 
 static bool prepare(const Options *o, Program *p, const Tail *tail, Arena *a, Diag *d)

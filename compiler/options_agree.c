@@ -188,9 +188,12 @@ static bool backends_agree(const Check *p)
         return usage(p, "--backend is missing; usage: etc %s %s", p->name, p->use);
     if (o->command == CMD_PARTITION && !strcmp(o->backend, "portable"))
         return usage(p, "--backend portable delegates nothing");
-    if (o->tail && !strcmp(o->tail, "c") && (o->backend || o->target_runtime))
-        return usage(p, "--%s is for a .pte, not for --tail c",
-                     o->backend ? "backend" : "target-runtime");
+    const bool is_c = (o->tail && !strcmp(o->tail, "c")) || (o->command == CMD_QUANTIZE && o->target);
+    if (is_c && (o->backend || o->target_runtime))
+        return usage(p, "--%s is for a .pte, not for --%s", o->backend ? "backend" : "target-runtime",
+                     o->tail ? "tail c" : "target");
+    if (is_c && o->tail && strcmp(o->tail, "c") != 0)
+        return usage(p, "--target is for C, not for --tail %s", o->tail);
     if (o->delegate && !o->backend)
         return usage(p, "--delegate needs a --backend");
     if (o->simulate && o->require_delegated)

@@ -121,7 +121,9 @@ bool quant_prepare(const Options *o, Program *p, const Statistics *known, Arena 
 void quant_keep(const Options *o, const Program *p, Arena *a)
 {
     QuantJob *job = p->session->quant;
-    const uint64_t of[] = {job->recipe->id, data_id(job->samples->ctx), p->session->tail->id};
+    const Session *s = p->session;
+    const uint64_t of[] = {job->recipe->id, data_id(job->samples->ctx), s->tail->id, s->is_fixed_point,
+                           s->has_io, (uint64_t)s->io};
     uint64_t id = statistics_hash(0, of, sizeof of);
     id = statistics_hash(id, ETC_VERSION, sizeof ETC_VERSION);
     if (job->blas)

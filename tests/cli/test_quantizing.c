@@ -104,6 +104,12 @@ Test(quantizing, statistics_stand_for_samples)
     ok("quantize " KNOWN SAMPLES "--tail c --statistics c.txt -q");
     ok("emit-c " KNOWN "--statistics c.txt -o m.c -q");
     expect_same("m.c", "with_samples.c");
+#define MCU "--target cortex-m4 --io int8 "
+    ok("emit-c " KNOWN SAMPLES MCU "-o m.c -q");
+    sh("mv m.c with_samples.c");
+    ok("quantize " KNOWN SAMPLES MCU "--statistics c.txt -q");
+    ok("emit-c " KNOWN MCU "--statistics c.txt -o m.c -q");
+    expect_same("m.c", "with_samples.c");
 }
 
 /* With gptq, which they leave out, and say so. */
@@ -308,6 +314,10 @@ Test(quantizing, flags_must_agree)
 {
     fails("quantize $DATA/add/model.pt2", 2, "--recipe is missing");
     fails("quantize $DATA/add/model.pt2 --recipe int8", 2, "--calibrate is missing");
+    fails("quantize " KNOWN SAMPLES "--statistics s --target cortex-m4 --tail pte", 2,
+          "--target is for C, not for --tail pte");
+    fails("quantize " KNOWN SAMPLES "--statistics s --target cortex-m4 --backend xnnpack", 2,
+          "--backend is for a .pte, not for --target");
     fails("compile $DATA/add/model.pt2 -o a.pte --calibrate x", 2, "--calibrate needs a --recipe");
     fails("compile " MLP "-o a.pte", 1, "needs static scales: give samples");
     expect_files("");
