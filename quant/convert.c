@@ -302,7 +302,7 @@ static void find_shared(Convert *c)
     c->shared = NEW(c->tmp, Shared, c->a->n_values + 1);
     for (const Node *n = c->g->first; is_fixed_point && n; n = n->next) {
         const NodePlan *p = plan_of(c->a, n);
-        if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v))
+        if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v) || v.w->index >= c->a->n_values)
             continue;
         const int w = v.w->index;
         const NodePlan *q = first[w] ? plan_of(c->a, first[w]) : p;
@@ -333,8 +333,9 @@ static void set_weight(Convert *c, Node *n, const NodePlan *p, const Weighted *v
 {
     const QuantFormat *f = &p->choice.weight;
     const Value *w = v->w;
-    assert(p->mode != MODE_FLOAT && w->index < c->a->n_values);
-    Shared *s = p->mode == MODE_STATIC ? &c->shared[w->index] : NULL;
+    const bool is_known = w->index < c->a->n_values; /* false: the algorithms have scaled it */
+    assert(p->mode != MODE_FLOAT);
+    Shared *s = p->mode == MODE_STATIC && is_known ? &c->shared[w->index] : NULL;
     const Node *like = s && s->last && s->last->op == n->op && v->bias == s->bias ? s->last : n;
     Value *made;
     if (s && take_shared(s, n, v))
