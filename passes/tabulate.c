@@ -66,7 +66,7 @@ static bool add_node(Cluster *c, const Node *n, Type y)
 }
 
 /* Evaluates the cluster for as many bytes as x has elements, from `from` on. */
-static bool evaluate(const Cluster *c, EtcTensor **of, int from, uint8_t table[BYTES], Arena *tmp, Diag *d)
+static bool evaluate(const Cluster *c, int from, uint8_t table[BYTES], Arena *tmp, Diag *d)
 {
     const Type t = c->x->type;
     const int64_t each = type_numel(t);
@@ -74,20 +74,22 @@ static bool evaluate(const Cluster *c, EtcTensor **of, int from, uint8_t table[B
     assert(c->n > 0 && each > 0 && t.rank <= MAX_RANK);
     for (int i = 0; i < t.rank; i++)
         dim[i] = t.dim[i].value;
-    EtcTensor *x = of[c->x->index] = tensor_new(tmp, t.dtype, t.rank, dim), *y = NULL;
+    EtcTensor *x = tensor_new(tmp, t.dtype, t.rank, dim), *out[MOST] = {NULL};
     for (int64_t i = 0; i < each; i++)
         ((uint8_t *)x->data)[i] = (uint8_t)(from + i);
     for (int k = 0; k < c->n; k++) {
         const Node *n = c->node[k];
         EtcTensor **in = NEW(tmp, EtcTensor *, n->n_in);
-        for (int i = 0; i < n->n_in; i++)
-            in[i] = value_is_fixed(n->in[i]) ? eval_constant(n->in[i], tmp) : of[n->in[i]->index];
-        if (!eval_node(n, in, NULL, tmp, &y, d))
+        for (int i = 0; i < n->n_in; i++) {
+            in[i] = n->in[i] == c->x ? x : value_is_fixed(n->in[i]) ? eval_constant(n->in[i], tmp) : NULL;
+            for (int m = 0; !in[i] && m < k; m++)
+                in[i] = c->node[m] == n->in[i]->def ? out[m] : NULL;
+        }
+        if (!eval_node(n, in, NULL, tmp, &out[k], d))
             return false;
-        of[n->out[0]->index] = y;
     }
     for (int64_t i = 0; i < each && from + i < BYTES; i++)
-        table[from + i] = ((uint8_t *)y->data)[i];
+        table[from + i] = ((uint8_t *)out[c->n - 1]->data)[i];
     return true;
 }
 
@@ -109,12 +111,11 @@ static bool put_lookup(Tabulate *t, Node *n, const Cluster *c)
 {
     Rewrite *r = &t->r;
     Program *p = r->g->program;
-    const int64_t each = type_numel(c->x->type);
+    const int64_t all = type_numel(c->x->type), each = all < BYTES ? all : BYTES;
     uint8_t *table = arena_bytes(p->arena, BYTES);
-    EtcTensor **of = NEW(r->tmp, EtcTensor *, r->g->n_values + 1);
-    for (int from = 0; from < BYTES; from += (int)(each < BYTES ? each : BYTES)) {
+    for (int from = 0; from < BYTES; from += (int)each) {
         Arena *tmp = arena_new();
-        const bool ok = evaluate(c, of, from, table, tmp, r->d);
+        const bool ok = evaluate(c, from, table, tmp, r->d);
         arena_free(tmp);
         if (!ok)
             return false;
