@@ -15,10 +15,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A weight that several products read, as in the steps of a recurrent layer. */
+/* Products of one weight and one bias, as in the steps of a recurrent layer. */
 typedef struct Shared {
-    const Node *last; /* the last product, whose moments count; NULL: the weight is not shared */
-    const Value *bias;            /* that of the first product */
+    const Node *last; /* the last of them, whose moments count */
+    const Value *bias;
     Value *weight, *correct_bias; /* what has been made of both; NULL: nothing yet */
 } Shared;
 
@@ -30,7 +30,7 @@ typedef struct Convert {
     /* The values that replace a value, by its index, or NULL: for nodes with static or dynamic
      * scales, and for all other readers. */
     Value **static_of, **dynamic_of, **with;
-    Shared *shared; /* by weight index */
+    Shared **shared; /* by the index of a product's result; NULL: not for fixed point */
     Arena *node;    /* memory for one node */
     Arena *operand; /* memory for `gptq`, the factors of one operand */
     Gptq gptq;
@@ -293,53 +293,57 @@ static Value *halves_of_table(Convert *c, Node *n)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-/* For targets with fixed point, finds the weights that several products read with the same formats. */
+static bool same_choice(const NodePlan *p, const NodePlan *q)
+{
+    const QuantFormat *f = &p->choice.weight, *g = &q->choice.weight;
+    return f->dtype == g->dtype && f->bits == g->bits && f->granularity == g->granularity &&
+           f->group == g->group && p->choice.algorithms == q->choice.algorithms;
+}
+
+/* For targets with fixed point, finds the products that read one weight and one bias, and want the same
+ * of it.  Weights that the algorithms have scaled are not shared. */
 static void find_shared(Convert *c)
 {
-    const Node **first = NEW(c->tmp, const Node *, c->a->n_values + 1);
-    const bool is_fixed_point = c->g->program->session->is_fixed_point;
+    const int n_values = c->a->n_values;
+    Shared **first = NEW(c->tmp, Shared *, n_values + 1); /* by weight */
     Weighted v;
-    c->shared = NEW(c->tmp, Shared, c->a->n_values + 1);
-    for (const Node *n = c->g->first; is_fixed_point && n; n = n->next) {
+    c->shared = NEW(c->tmp, Shared *, n_values + 1);
+    for (const Node *n = c->g->first; c->g->program->session->is_fixed_point && n; n = n->next) {
         const NodePlan *p = plan_of(c->a, n);
-        if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v) || v.w->index >= c->a->n_values)
+        if (!p || p->mode != MODE_STATIC || !weighted_read(n, &v) || v.w->index >= n_values)
             continue;
-        const int w = v.w->index;
-        const NodePlan *q = first[w] ? plan_of(c->a, first[w]) : p;
-        Shared *s = &c->shared[w];
-        if (!first[w]) {
-            first[w] = n;
-            s->bias = v.bias;
-        } else if (n->op == first[w]->op && v.bias == s->bias && p->choice.weight.bits == q->choice.weight.bits &&
-                   p->choice.weight.granularity == q->choice.weight.granularity &&
-                   p->choice.algorithms == q->choice.algorithms) {
+        Shared *s = first[v.w->index];
+        if (!s) {
+            s = first[v.w->index] = NEW(c->tmp, Shared, 1);
+            *s = (Shared){.last = n, .bias = v.bias};
+        }
+        if (n->op == s->last->op && v.bias == s->bias && same_choice(p, plan_of(c->a, s->last))) {
             s->last = n;
+            c->shared[n->out[0]->index] = s;
         }
     }
 }
 
-/* Gives n what another product has made of the same weight and bias.  Returns false if there is none. */
-static bool take_shared(const Shared *s, Node *n, const Weighted *v)
+/* Gives n what an earlier product has made of its weight and bias. */
+static void take_shared(const Shared *s, Node *n, const Weighted *v)
 {
-    if (!s->last || !s->weight || s->last->op != n->op || v->bias != s->bias)
-        return false;
     node_set_in(n, v->w_slot, s->weight);
     if (s->correct_bias && s->correct_bias != s->bias)
         set_bias(n, v, s->correct_bias);
-    return true;
 }
 
 static void set_weight(Convert *c, Node *n, const NodePlan *p, const Weighted *v)
 {
     const QuantFormat *f = &p->choice.weight;
     const Value *w = v->w;
-    const bool is_known = w->index < c->a->n_values; /* false: the algorithms have scaled it */
-    assert(p->mode != MODE_FLOAT);
-    Shared *s = p->mode == MODE_STATIC && is_known ? &c->shared[w->index] : NULL;
-    const Node *like = s && s->last && s->last->op == n->op && v->bias == s->bias ? s->last : n;
+    Shared *s = c->shared[n->out[0]->index];
+    const Node *like = s ? s->last : n;
     Value *made;
-    if (s && take_shared(s, n, v))
+    assert(p->mode != MODE_FLOAT);
+    if (s && s->weight) {
+        take_shared(s, n, v);
         return;
+    }
     if (f->dtype == ETC_F16) {
         made = weight_of_halves(c, n, w);
     } else {
@@ -350,7 +354,7 @@ static void set_weight(Convert *c, Node *n, const NodePlan *p, const Weighted *v
     }
     if (made)
         node_set_in(n, v->w_slot, made);
-    if (s && like != n) {
+    if (s) {
         s->weight = made;
         s->correct_bias = arg_value(n, "bias");
     }
