@@ -337,55 +337,55 @@ static bool read_operands(const Node *n, QParams *p)
     return n->n_in > 0;
 }
 
-static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
+/* Inserts a copy of n before it, of integers instead of dequantized floats: operands and results. */
+static Node *of_integers(Fuse *f, Node *n, EtcDtype dtype)
 {
     Graph *g = f->r.g;
+    QParams q;
+    Node *of = node_like(g, n);
+    for (int i = 0; i < n->n_args; i++)
+        node_push(of, arg_moved(of, n, n->arg[i]));
+    for (int i = 0; i < n->n_in; i++) {
+        Value *x = read_dequantize(n->in[i], &q);
+        node_set_in(of, i, x ? x : n->in[i]);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        const int number = graph_number(g) + 1;
+        Type t = n->out[i]->type;
+        t.dtype = t.dtype == ETC_F32 ? dtype : t.dtype;
+        node_add_out(of, arena_numbered(g->program->arena, n->out[i]->name, ".", number), t);
+    }
+    graph_insert(g, n, of);
+    return of;
+}
+
+static bool sink_dequantize(Fuse *f, Node *n, const QParams *p)
+{
     int64_t border = 0;
     const bool is_padding = n->op == OP_CONSTANT_PAD_ND;
     if (is_padding && !read_border(n, p, &border))
         return true;
     const Node *from = first_operand(n)->def;
-    Node *move = node_like(g, n);
-    for (int i = 0; i < n->n_args; i++)
-        node_push(move, arg_moved(move, n, n->arg[i]));
-    for (int i = 0; i < n->n_in; i++)
-        node_set_in(move, i, arg_value(n->in[i]->def, "input"));
+    Node *move = of_integers(f, n, p->dtype);
     if (is_padding)
         node_set_arg(move, arg_of(move, "value"), (Arg){.kind = ARG_INT, .dim = DIM(border)});
-    Type t = n->out[0]->type;
-    t.dtype = p->dtype;
-    const int number = graph_number(g) + 1;
-    const char *name = arena_numbered(g->program->arena, n->out[0]->name, ".", number);
-    node_add_out(move, name, t);
-    graph_insert(g, n, move);
-    Value *y = qparams_build(g, n, from->loc, move->out[0], p, f->r.d);
+    Value *y = qparams_build(f->r.g, n, from->loc, move->out[0], p, f->r.d);
     return y && rewrite_node(&f->r, n, y);
 }
 
 /* Finds or sorts the greatest integers instead of floats: scales are positive, so the order and what is
  * equal stay. */
-static bool order_integers(Fuse *f, Node *n, Value *x, const QParams *p)
+static bool order_integers(Fuse *f, Node *n, const QParams *p)
 {
-    Graph *g = f->r.g;
-    Node *of = node_like(g, n);
-    for (int i = 0; i < n->n_args; i++)
-        node_push(of, arg_moved(of, n, n->arg[i]));
-    node_set_in(of, 0, x);
-    for (int i = 0; i < n->n_out; i++) {
-        const int number = graph_number(g) + 1;
-        Type t = n->out[i]->type;
-        t.dtype = t.dtype == ETC_F32 ? p->dtype : t.dtype;
-        node_add_out(of, arena_numbered(g->program->arena, n->out[i]->name, ".", number), t);
-    }
-    graph_insert(g, n, of);
+    Node *of = of_integers(f, n, p->dtype);
     for (int i = 0; i < n->n_out; i++) {
         Value *y = of->out[i];
         if (n->out[i]->type.dtype == ETC_F32 &&
-            !(y = qparams_build(g, n, n->loc, y, p, f->r.d)))
+            !(y = qparams_build(f->r.g, n, n->loc, y, p, f->r.d)))
             return false;
         rewrite_result(&f->r, n, i, y);
     }
-    graph_remove(g, n);
+    graph_remove(f->r.g, n);
     return true;
 }
 
@@ -651,7 +651,6 @@ static bool look(Fuse *f, Node *n)
 {
     QParams p;
     Clamp c;
-    Value *x;
     const Value *given = first_operand(n);
     rewrite_inputs(&f->r, n);
     if (read_byte_points(n, false, &p))
@@ -662,7 +661,7 @@ static bool look(Fuse *f, Node *n)
     if (is_softmax(f, n))
         return look_softmax(f, n);
     if (!strcmp(op_c(n->op), "order"))
-        return !(x = read_dequantize(first_operand(n), &p)) || order_integers(f, n, x, &p);
+        return !read_dequantize(first_operand(n), &p) || order_integers(f, n, &p);
     if (node_keeps_floats(n))
         return !read_operands(n, &p) || sink_dequantize(f, n, &p);
     return fuse_product(f, n);
