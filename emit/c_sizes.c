@@ -51,13 +51,7 @@ static int count(const char *text, const char *word)
     return n;
 }
 
-/* Returns whether layers have kernels for 8-bit integers.  The table is of files that have some. */
-static bool is_quantized(const Emit *e)
-{
-    return e->functions.s && strstr(e->functions.s, "etc_mcu_");
-}
-
-/* The same, but counts lines that are equal from the word on only once. */
+/* Counts a word, but lines that are equal from it on only once. */
 static int count_different(const char *text, const char *word)
 {
     int n = 0;
@@ -69,6 +63,12 @@ static int count_different(const char *text, const char *word)
         n += first == at;
     }
     return n;
+}
+
+/* Returns whether layers have kernels for 8-bit integers.  The table is of files that have some. */
+static bool is_quantized(const Emit *e)
+{
+    return e->functions.s && strstr(e->functions.s, "etc_mcu_");
 }
 
 static int find_core(const Emit *e)

@@ -41,14 +41,12 @@ ETC_INLINE EtcF etc_odd(EtcF a, EtcF b)
 
 ETC_INLINE EtcF etc_zip_low(EtcF a, EtcF b)
 {
-    (void)b;
-    return a;
+    return etc_even(a, b);
 }
 
 ETC_INLINE EtcF etc_zip_high(EtcF a, EtcF b)
 {
-    (void)a;
-    return b;
+    return etc_odd(a, b);
 }
 
 ETC_INLINE EtcF etc_vgather(const float *p, EtcI at)
